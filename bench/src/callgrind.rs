@@ -174,7 +174,7 @@ fn read_stored(options: &Options) -> Result<Counts> {
 
 /// The table, and the commands that need too much more than before.
 fn compare(now: &Counts, stored: &Counts) -> (Table, Vec<String>) {
-    let mut table = Table::new(1, ["command", "instructions", "stored", "change"]);
+    let mut table = Table::new(1, "command | instructions | stored | change");
     let mut regressed = Vec::new();
     for (name, _) in COMMANDS {
         let Some(count) = now.instructions.get(name) else {

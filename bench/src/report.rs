@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     fn report(slug: &'static str, figure: u32) -> Report {
-        let mut table = Table::new(1, ["what", "figure"]);
+        let mut table = Table::new(1, "what | figure");
         table.row(vec!["x".into(), figure.to_string()]);
         Report {
             slug,

@@ -12,9 +12,11 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn new<const N: usize>(words: usize, headers: [&str; N]) -> Self {
+    /// `headers` stand between bars, as in Markdown.
+    pub fn new(words: usize, headers: &str) -> Self {
+        let headers = headers.split('|').map(|header| header.trim().to_owned());
         Self {
-            headers: headers.map(str::to_owned).to_vec(),
+            headers: headers.collect(),
             rows: Vec::new(),
             words,
         }
@@ -105,7 +107,7 @@ mod tests {
     use super::Table;
 
     fn sample() -> Table {
-        let mut table = Table::new(1, ["command", "µs"]);
+        let mut table = Table::new(1, "command | µs");
         table.row(vec!["GET".into(), "7.1".into()]);
         table.row(vec!["a|b".into()]);
         table

@@ -1,7 +1,6 @@
 //! Anna's Figure 10 [Anna §VIII-D]: what each consistency level costs beside eventual consistency, over
 //! TCP and in process; and what causal cuts cost.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use serde::Serialize;
 use super::anna10_pages;
 use super::code_lines::{self, Counted};
 use super::drive;
+use super::options::Common;
 use super::requests::Popularity;
 use super::rmw::ReadModifyWrite;
 use super::rufous;
@@ -105,9 +105,8 @@ pub(crate) const CUTS: [Contest; 4] = [
 /// Every level beside eventual consistency.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Few keys and two short windows: shows that everything runs, not how fast
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    pub common: Common,
     /// Keys, with values of 1 KiB [default: 100000, quick 5000]
     #[arg(long)]
     pub keys: Option<u64>,
@@ -121,35 +120,23 @@ pub(crate) struct Options {
     pub clients: usize,
     #[command(flatten)]
     pub rufous: RufousOptions,
-    /// Where the page and charts go [default: docs/benchmarks; quick: nowhere]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
 }
 
 impl Options {
-    fn pick<T>(&self, given: Option<T>, full: T, quick: T) -> T {
-        given.unwrap_or(if self.quick { quick } else { full })
-    }
-
     pub(crate) fn keys(&self) -> u64 {
-        self.pick(self.keys, 100_000, 5_000).max(2)
+        self.common.pick(self.keys, 100_000, 5_000).max(2)
     }
 
     pub(crate) fn windows(&self) -> usize {
-        self.pick(self.windows, 9, 2).max(1)
+        self.common.pick(self.windows, 9, 2).max(1)
     }
 
     pub(crate) fn window(&self) -> Duration {
-        Duration::from_millis(self.pick(self.window_ms, 300, 150))
+        Duration::from_millis(self.common.pick(self.window_ms, 300, 150))
     }
 
     pub(crate) fn clients(&self) -> usize {
         self.clients.max(1)
-    }
-
-    pub(crate) fn out(&self) -> Option<PathBuf> {
-        let usual = (!self.quick).then(|| PathBuf::from("docs/benchmarks"));
-        self.out.clone().or(usual)
     }
 }
 

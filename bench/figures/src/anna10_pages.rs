@@ -5,13 +5,14 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::anna10::{CUT_PIPELINE, EVENTUAL, InProcess, Measured, Options, Row, SKEW, WORKERS};
+use super::options::rufous;
 use super::rufous::GOSSIP_MS;
 use super::served::{self, Sample};
 use super::sessions;
 use super::sixes::{OPERATIONS, Way};
 use rufous_bench::plot::{Bar, Chart, Group};
 use rufous_bench::procfs::Machine;
-use rufous_bench::report::{Report, Setting};
+use rufous_bench::report::Report;
 use rufous_bench::stats::{Summary, Target};
 use rufous_bench::table::Table;
 
@@ -20,24 +21,14 @@ const PAGE: &str = "anna-10.md";
 
 /// Prints everything, and writes it where the options say.
 pub(crate) fn show(options: &Options, machine: &Machine, measured: &Measured) -> Result<()> {
-    let versions = [("rufous".to_owned(), measured.version.clone())];
-    let setting = Setting {
-        machine: machine.clone(),
-        versions: versions.into(),
-    };
     let reports = [
         levels(options, measured),
         in_process(options, measured),
         cuts(options, measured),
         code(measured),
     ];
-    for report in reports {
-        println!("{}", report.terminal());
-        if let Some(dir) = options.out() {
-            report.write(&dir, &setting)?;
-        }
-    }
-    Ok(())
+    let (common, versions) = (&options.common, rufous(measured.version.clone()));
+    common.publish(machine, versions, &reports, &[])
 }
 
 /// A row while it is measured.
@@ -80,17 +71,8 @@ fn eventual<'a>(rows: &'a [Row], of: &Row) -> Option<&'a Row> {
 }
 
 fn levels(options: &Options, measured: &Measured) -> Report {
-    let headers = [
-        "level",
-        "waits for a reply",
-        "k/s (quartiles)",
-        "CPU-µs/op (quartiles)",
-        "ms stale",
-        "others' cores",
-        "to eventual",
-        "target",
-        "",
-    ];
+    let headers = "level | waits for a reply | k/s (quartiles) | CPU-µs/op (quartiles) | ms stale | \
+         others' cores | to eventual | target | ";
     let mut table = Table::new(1, headers);
     let (mut groups, mut missed) = (Vec::new(), Vec::new());
     for row in &measured.levels {
@@ -203,15 +185,7 @@ fn levels_method(options: &Options) -> Vec<String> {
 }
 
 fn in_process(options: &Options, measured: &Measured) -> Report {
-    let headers = [
-        "level",
-        "M operations/s (quartiles)",
-        "by CPU",
-        "to eventual",
-        "by CPU",
-        "target",
-        "",
-    ];
+    let headers = "level | M operations/s (quartiles) | by CPU | to eventual | by CPU | target | ";
     let mut table = Table::new(1, headers);
     let eventual = measured.in_process.iter().find(|row| row.name == EVENTUAL);
     let (mut groups, mut missed) = (Vec::new(), Vec::new());
@@ -273,17 +247,8 @@ fn in_process_method(options: &Options) -> String {
 }
 
 fn cuts(options: &Options, measured: &Measured) -> Report {
-    let headers = [
-        "mix",
-        "level",
-        "k/s (quartiles)",
-        "CPU-µs/op (quartiles)",
-        "p99 ms",
-        "ms stale",
-        "others' cores",
-        "throughput with CUT to without",
-        "CPU with CUT to without",
-    ];
+    let headers = "mix | level | k/s (quartiles) | CPU-µs/op (quartiles) | p99 ms | ms stale | \
+         others' cores | throughput with CUT to without | CPU with CUT to without";
     let mut table = Table::new(2, headers);
     let mut last = String::new();
     for row in &measured.cuts {
@@ -354,14 +319,7 @@ fn cut_notes(rows: &[Row]) -> Vec<String> {
 }
 
 fn code(measured: &Measured) -> Report {
-    let headers = [
-        "level or file",
-        "lines",
-        "Anna: lattice",
-        "server",
-        "client proxy",
-        "together",
-    ];
+    let headers = "level or file | lines | Anna: lattice | server | client proxy | together";
     let mut table = Table::new(1, headers);
     let (levels, shared) = &measured.code;
     for counted in levels.iter().chain(shared) {

@@ -1,7 +1,6 @@
 //! Anna's Figures 4 and 5 [Anna §VIII-A, §VIII-B]: updates alone, requests made beforehand, under high
 //! and low contention, on one thread and on two, beside maps that threads share.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
@@ -12,6 +11,7 @@ use serde::Serialize;
 use super::anna4_pages;
 use super::constants::Constants;
 use super::drive::{Contestant, Reach, Split, Window};
+use super::options::Common;
 use super::peers::{self, IDEALS, JOINING, PEERS};
 use super::requests::{Key, Popularity};
 use super::rufous;
@@ -36,9 +36,8 @@ pub(crate) const FULL: &str = "Rufous, full replication";
 /// Updates in process beside concurrent maps.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Few keys and two short windows: shows that everything runs, not how fast
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    pub common: Common,
     /// Keys of 8 B, with values of 1 KiB [default: 1000000, quick 20000]
     #[arg(long)]
     pub keys: Option<u64>,
@@ -51,35 +50,23 @@ pub(crate) struct Options {
     /// Only stores whose names contain this, to look closer at them; writes no pages
     #[arg(long, value_name = "TEXT")]
     pub store: Option<String>,
-    /// Where pages and charts go [default: docs/benchmarks; quick: nowhere]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
 }
 
 impl Options {
-    fn pick<T>(&self, given: Option<T>, full: T, quick: T) -> T {
-        given.unwrap_or(if self.quick { quick } else { full })
-    }
-
     fn wants(&self, store: &str) -> bool {
         self.store.as_ref().is_none_or(|text| store.contains(text))
     }
 
     pub(crate) fn keys(&self) -> u64 {
-        self.pick(self.keys, 1_000_000, 20_000)
+        self.common.pick(self.keys, 1_000_000, 20_000)
     }
 
     pub(crate) fn windows(&self) -> usize {
-        self.pick(self.windows, 9, 2).max(1)
+        self.common.pick(self.windows, 9, 2).max(1)
     }
 
     pub(crate) fn window(&self) -> Duration {
-        Duration::from_millis(self.pick(self.window_ms, 400, 250))
-    }
-
-    pub(crate) fn out(&self) -> Option<PathBuf> {
-        let usual = (!self.quick && self.store.is_none()).then(|| PathBuf::from("docs/benchmarks"));
-        self.out.clone().or(usual)
+        Duration::from_millis(self.common.pick(self.window_ms, 400, 250))
     }
 }
 

@@ -2,7 +2,6 @@
 //! processors.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use anyhow::Result;
 use serde_json::json;
@@ -14,12 +13,13 @@ use super::constants::Constants;
 use super::drive::TURN;
 use super::lines::{Line, LineChart};
 use super::model::{self, Costs};
+use super::options::Common;
 use super::peers::{IDEAL, JOINING, OWN_IDEAL, PEERS};
 use super::requests::Popularity;
 use super::rufous::{GOSSIP_MS, LOOK, SAMPLED};
 use rufous_bench::plot::{Bar, Chart, Group};
 use rufous_bench::procfs::Machine;
-use rufous_bench::report::{Report, Setting};
+use rufous_bench::report::Report;
 use rufous_bench::stats::{Summary, Target};
 use rufous_bench::table::Table;
 
@@ -29,27 +29,23 @@ const PROCESSORS: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
 /// Prints everything, and writes it where the options say.
 pub(crate) fn show(options: &Options, machine: &Machine, measured: &Measured) -> Result<()> {
-    let setting = Setting {
-        machine: machine.clone(),
-        versions: versions(),
-    };
     let (model, charts) = cores(options, measured);
-    for report in [
+    let reports = [
         throughput(options, measured),
         split(options, measured),
         model,
-    ] {
-        println!("{}", report.terminal());
-        if let Some(dir) = options.out() {
-            report.write(&dir, &setting)?;
-        }
+    ];
+    let mut files = Vec::new();
+    let names = SKEWS.map(chart_name);
+    for (name, chart) in names.iter().zip(&charts) {
+        files.push((name.as_str(), chart.svg()?));
     }
-    if let Some(dir) = options.out() {
-        for (skew, chart) in SKEWS.iter().zip(&charts) {
-            fs::write(dir.join(chart_name(*skew)), chart.svg()?)?;
-        }
-    }
-    Ok(())
+    // Pages are of all stores.
+    let common = Common {
+        quick: options.common.quick || options.store.is_some(),
+        ..options.common.clone()
+    };
+    common.publish(machine, versions(), &reports, &files)
 }
 
 /// Of the maps that were built in, as the lock file has them.
@@ -101,18 +97,8 @@ fn targets(row: &Row) -> Option<(Target, Target)> {
 fn throughput(options: &Options, measured: &Measured) -> Report {
     let mut table = Table::new(
         2,
-        [
-            "mix",
-            "store",
-            "M/s (quartiles)",
-            "M/s by CPU",
-            "CPU-ns/op (quartiles)",
-            "others' cores",
-            "to ideal, by CPU",
-            "to best map",
-            "target",
-            "",
-        ],
+        "mix | store | M/s (quartiles) | M/s by CPU | CPU-ns/op (quartiles) | \
+             others' cores | to ideal, by CPU | to best map | target | ",
     );
     let mut last = String::new();
     for row in &measured.rows {
@@ -231,19 +217,8 @@ const SHARES: [&str; 4] = ["request handling", "merge", "multicast", "other"];
 fn split(options: &Options, measured: &Measured) -> Report {
     let mut table = Table::new(
         2,
-        [
-            "mix",
-            "store",
-            "request handling",
-            "merge",
-            "multicast",
-            "other",
-            "updates per key sent",
-            "µs to send a key",
-            "µs to merge a key",
-            "target",
-            "",
-        ],
+        "mix | store | request handling | merge | multicast | other | updates per key sent | \
+             µs to send a key | µs to merge a key | target | ",
     );
     let (mut groups, handled, merged) = (Vec::new(), Target::AtLeast(0.9), Target::AtLeast(100.0));
     for skew in SKEWS {
@@ -368,9 +343,8 @@ fn chart_name(skew: f64) -> String {
 }
 
 fn cores(options: &Options, measured: &Measured) -> (Report, Vec<LineChart>) {
-    let [ideal, full, three, one, shared] = CURVES;
-    let headers = ["mix", "processors", ideal, full, three, one, shared];
-    let mut table = Table::new(2, headers);
+    let headers = format!("mix | processors | {}", CURVES.join(" | "));
+    let mut table = Table::new(2, &headers);
     let (mut charts, mut notes, mut data) = (Vec::new(), Vec::new(), Vec::new());
     for skew in SKEWS {
         let Some(costs) = costs(measured, skew) else {

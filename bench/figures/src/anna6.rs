@@ -1,7 +1,7 @@
 //! One worker, two workers, two nodes (Anna 2018, Figure 6): updates of a lattice keyspace over TCP, with a
 //! replica at each worker, in CPU time for each; and how more nodes would go on.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -10,6 +10,7 @@ use rufous_base::rng::Rng;
 use serde_json::json;
 
 use super::lines::{Line, LineChart};
+use super::options::{Common, rufous};
 use super::requests::Popularity;
 use rufous_bench::client::encode;
 use rufous_bench::loadgen::conn::{Batch, Expect};
@@ -19,7 +20,7 @@ use rufous_bench::loadgen::source::Source;
 use rufous_bench::nodes::{Nodes, Program};
 use rufous_bench::procfs::{self, Machine};
 use rufous_bench::progress::Progress;
-use rufous_bench::report::{Report, Setting};
+use rufous_bench::report::Report;
 use rufous_bench::sections;
 use rufous_bench::stats::Summary;
 use rufous_bench::table::Table;
@@ -47,17 +48,13 @@ const TABLE: &str =
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Short windows: shows that everything runs, not how fast
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    pub common: Common,
     /// Windows of each row [default: 9, quick 2]
     #[arg(long)]
     pub windows: Option<usize>,
     #[command(flatten)]
     pub program: Program,
-    /// Where the page goes [default: docs/benchmarks; quick: nowhere]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
 }
 
 /// Writes keys of some popularity.
@@ -107,15 +104,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let version = sections::version(&info.text()?);
     let rows = measured(options, &clusters)?;
     let report = report(&rows);
-    println!("{}", report.terminal());
-    let usual = (!options.quick).then(|| PathBuf::from("docs/benchmarks"));
-    let Some(dir) = options.out.clone().or(usual) else {
-        return Ok(());
-    };
-    let versions = [("rufous".to_owned(), version)].into();
-    report.write(&dir, &Setting { machine, versions })?;
-    let chart = chart(&rows).svg()?;
-    std::fs::write(dir.join("anna-6.svg"), chart).context("writing the chart")
+    let charts = [("anna-6.svg", chart(&rows).svg()?)];
+    let common = &options.common;
+    common.publish(&machine, rufous(version), &[report], &charts)
 }
 
 fn cluster(program: &Program, config: &Path, nodes: usize, workers: usize) -> Result<Nodes> {
@@ -146,8 +137,8 @@ fn cluster(program: &Program, config: &Path, nodes: usize, workers: usize) -> Re
 }
 
 fn measured(options: &Options, clusters: &[Nodes]) -> Result<Vec<Row>> {
-    let windows = options.windows.unwrap_or(if options.quick { 2 } else { 9 });
-    let time = Duration::from_millis(if options.quick { 150 } else { 700 });
+    let windows = options.common.pick(options.windows, 9, 2);
+    let time = Duration::from_millis(options.common.pick(None, 700, 150));
     let mut loads = Vec::new();
     for nodes in clusters {
         let addrs: Vec<_> = nodes.running().iter().map(|node| node.plain).collect();
@@ -219,14 +210,8 @@ fn kops(row: &Row, nodes: f64, replicas: f64) -> f64 {
 }
 
 fn report(rows: &[Row]) -> Report {
-    let headers = [
-        "popularity",
-        "scale",
-        "thousand updates/s",
-        "CPU-µs of all nodes",
-        "against one worker",
-        "with a processor for each worker, thousand/s",
-    ];
+    let headers = "popularity | scale | thousand updates/s | CPU-µs of all nodes | against one worker | \
+         with a processor for each worker, thousand/s";
     let mut table = Table::new(2, headers);
     let mut notes = Vec::new();
     for row in rows {

@@ -1,7 +1,6 @@
 //! Anna's Figure 8 [Anna §VIII-C1]: over TCP, under high and low contention, beside one Redis and
 //! beside a Redis Cluster with an instance for each processor.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use serde::Serialize;
 use super::anna8_pages;
 use super::constants::Constants;
 use super::drive::{Reach, Split};
+use super::options::Common;
 use super::requests::Popularity;
 use super::rmw::ReadModifyWrite;
 use super::rufous;
@@ -39,9 +39,8 @@ pub(crate) const FULL: &str = "Rufous, full replication";
 /// Rufous over TCP beside Redis and Redis Cluster.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Few keys and two short windows: shows that everything runs, not how fast
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    pub common: Common,
     /// Keys of 25 B, with values of 1 KiB [default: 1000000, quick 20000]
     #[arg(long)]
     pub keys: Option<u64>,
@@ -56,31 +55,19 @@ pub(crate) struct Options {
     pub clients: usize,
     #[command(flatten)]
     pub rufous: RufousOptions,
-    /// Where the page and charts go [default: docs/benchmarks; quick: nowhere]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
 }
 
 impl Options {
-    fn pick<T>(&self, given: Option<T>, full: T, quick: T) -> T {
-        given.unwrap_or(if self.quick { quick } else { full })
-    }
-
     pub(crate) fn keys(&self) -> u64 {
-        self.pick(self.keys, 1_000_000, 20_000).max(1)
+        self.common.pick(self.keys, 1_000_000, 20_000).max(1)
     }
 
     pub(crate) fn windows(&self) -> usize {
-        self.pick(self.windows, 9, 2).max(1)
+        self.common.pick(self.windows, 9, 2).max(1)
     }
 
     pub(crate) fn window(&self) -> Duration {
-        Duration::from_millis(self.pick(self.window_ms, 400, 200))
-    }
-
-    pub(crate) fn out(&self) -> Option<PathBuf> {
-        let usual = (!self.quick).then(|| PathBuf::from("docs/benchmarks"));
-        self.out.clone().or(usual)
+        Duration::from_millis(self.common.pick(self.window_ms, 400, 200))
     }
 }
 

@@ -1,8 +1,6 @@
 //! The page of Anna's Figure 8: throughput and CPU time beside Redis and Redis Cluster, and how it would
 //! go on to 64 processors.
 
-use std::fs;
-
 use anyhow::Result;
 use serde_json::json;
 
@@ -15,7 +13,7 @@ use super::requests::Popularity;
 use super::rufous::GOSSIP_MS;
 use rufous_bench::plot::{Bar, Chart, Group};
 use rufous_bench::procfs::Machine;
-use rufous_bench::report::{Report, Setting};
+use rufous_bench::report::Report;
 use rufous_bench::stats::Target;
 use rufous_bench::table::Table;
 
@@ -25,23 +23,15 @@ const PROCESSORS: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
 /// Prints everything, and writes it where the options say.
 pub(crate) fn show(options: &Options, machine: &Machine, measured: &Measured) -> Result<()> {
-    let setting = Setting {
-        machine: machine.clone(),
-        versions: measured.versions.iter().cloned().collect(),
-    };
     let (model, charts) = cores(options, measured);
-    for report in [throughput(options, measured), model] {
-        println!("{}", report.terminal());
-        if let Some(dir) = options.out() {
-            report.write(&dir, &setting)?;
-        }
+    let reports = [throughput(options, measured), model];
+    let mut files = Vec::new();
+    let names = SKEWS.map(chart_name);
+    for (name, chart) in names.iter().zip(&charts) {
+        files.push((name.as_str(), chart.svg()?));
     }
-    if let Some(dir) = options.out() {
-        for (skew, chart) in SKEWS.iter().zip(&charts) {
-            fs::write(dir.join(chart_name(*skew)), chart.svg()?)?;
-        }
-    }
-    Ok(())
+    let (common, versions) = (&options.common, measured.versions.iter().cloned());
+    common.publish(machine, versions, &reports, &files)
 }
 
 fn mix(skew: f64, pipeline: usize) -> String {
@@ -56,21 +46,8 @@ fn target(skew: f64) -> Target {
     Target::AtLeast(if skew > 1.0 { 1.4 } else { 1.0 })
 }
 
-const HEADERS: [&str; 13] = [
-    "mix",
-    "store",
-    "k/s (quartiles)",
-    "CPU-µs/op (quartiles)",
-    "one thread's",
-    "clients' CPU-µs/op",
-    "p50 ms",
-    "p99 ms",
-    "others' cores",
-    "to Redis Cluster",
-    "by CPU",
-    "target",
-    "",
-];
+const HEADERS: &str = "mix | store | k/s (quartiles) | CPU-µs/op (quartiles) | one thread's | \
+     clients' CPU-µs/op | p50 ms | p99 ms | others' cores | to Redis Cluster | by CPU | target | ";
 
 fn throughput(options: &Options, measured: &Measured) -> Report {
     let mut table = Table::new(2, HEADERS);
@@ -252,8 +229,7 @@ fn chart_name(skew: f64) -> String {
 }
 
 fn cores(options: &Options, measured: &Measured) -> (Report, Vec<LineChart>) {
-    let [full, cluster, redis] = CURVES;
-    let mut table = Table::new(2, ["mix", "processors", full, cluster, redis]);
+    let mut table = Table::new(2, &format!("mix | processors | {}", CURVES.join(" | ")));
     let (mut charts, mut notes, mut data) = (Vec::new(), Vec::new(), Vec::new());
     for (&skew, gossip) in SKEWS.iter().zip(&measured.gossip) {
         let row = |store| measured.row(store, skew, PIPELINES[0]);

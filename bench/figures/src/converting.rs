@@ -4,7 +4,6 @@
 //! time of the command, and the longest that another client waits meanwhile for
 //! a key which the change does not concern.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -14,11 +13,12 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::json;
 
+use super::options::{Common, rufous};
 use rufous_bench::client::{Client, encode};
 use rufous_bench::options::RufousOptions;
 use rufous_bench::procfs::Machine;
 use rufous_bench::progress::Progress;
-use rufous_bench::report::{Report, Setting};
+use rufous_bench::report::Report;
 use rufous_bench::sections;
 use rufous_bench::servers::{Server, ServerSpec};
 use rufous_bench::stats::Summary;
@@ -46,9 +46,8 @@ const CHANGES: [(&str, &str); 6] = [
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Few keys: shows that everything runs, not how fast
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    pub common: Common,
     /// Keys, with values of 100 bytes; a change converts at most a million, each replica counted
     /// [default: 500000, quick 2000]
     #[arg(long)]
@@ -58,25 +57,15 @@ pub(crate) struct Options {
     pub rounds: Option<usize>,
     #[command(flatten)]
     pub rufous: RufousOptions,
-    /// Where the page goes [default: docs/benchmarks; quick: nowhere]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
 }
 
 impl Options {
     fn keys(&self) -> u64 {
-        let usual = if self.quick { 2_000 } else { 500_000 };
-        self.keys.unwrap_or(usual).max(1)
+        self.common.pick(self.keys, 500_000, 2_000).max(1)
     }
 
     fn rounds(&self) -> usize {
-        let usual = if self.quick { 1 } else { 3 };
-        self.rounds.unwrap_or(usual).max(1)
-    }
-
-    fn out(&self) -> Option<PathBuf> {
-        let usual = (!self.quick).then(|| PathBuf::from("docs/benchmarks"));
-        self.out.clone().or(usual)
+        self.common.pick(self.rounds, 3, 1).max(1)
     }
 }
 
@@ -101,16 +90,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for _ in 0..options.rounds() {
         version = round(options, &spec, &progress, &mut all)?;
     }
-    let setting = Setting {
-        machine,
-        versions: [("rufous".to_owned(), version)].into(),
-    };
-    let report = report(options, &all);
-    println!("{}", report.terminal());
-    match options.out() {
-        Some(dir) => report.write(&dir, &setting),
-        None => Ok(()),
-    }
+    let (common, report) = (&options.common, report(options, &all));
+    common.publish(&machine, rufous(version), &[report], &[])
 }
 
 /// All changes on a new server; its version.
@@ -189,13 +170,8 @@ fn ask_on(mut client: Client, ends: &AtomicBool, worst: &AtomicU64) -> Result<()
 }
 
 fn report(options: &Options, all: &[Vec<Taken>]) -> Report {
-    let headers = [
-        "what happens",
-        "KEYSPACE …",
-        "seconds",
-        "CPU seconds",
-        "another client waits at most",
-    ];
+    let headers =
+        "what happens | KEYSPACE … | seconds | CPU seconds | another client waits at most";
     let mut table = Table::new(2, headers);
     for (taken, (what, change)) in all.iter().zip(CHANGES) {
         let of = |field: fn(&Taken) -> f64| Summary::of(taken.iter().map(field)).show();

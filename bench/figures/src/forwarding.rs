@@ -1,7 +1,6 @@
 //! What it costs that a node passes requests on to another one: CPU time of both, beside that of
 //! requests that go to who has the key.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use rufous_base::rng::Rng;
 use rufous_base::slot::slot_of;
 use serde_json::json;
 
+use super::options::{Common, rufous};
 use rufous_bench::client::{Client, encode};
 use rufous_bench::loadgen::conn::{Batch, Expect};
 use rufous_bench::loadgen::load::{Load, Stop};
@@ -19,7 +19,7 @@ use rufous_bench::loadgen::source::Source;
 use rufous_bench::nodes::{Nodes, Program};
 use rufous_bench::procfs::{self, Machine};
 use rufous_bench::progress::Progress;
-use rufous_bench::report::{Report, Setting};
+use rufous_bench::report::Report;
 use rufous_bench::sections;
 use rufous_bench::stats::{Summary, Target};
 use rufous_bench::table::Table;
@@ -39,17 +39,13 @@ const WAYS: [&str; 3] = [
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Short windows and few keys: shows that everything runs, not how fast
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    pub common: Common,
     /// Windows of each row [default: 9, quick 2]
     #[arg(long)]
     pub windows: Option<usize>,
     #[command(flatten)]
     pub program: Program,
-    /// Where the page goes [default: docs/benchmarks; quick: nowhere]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
 }
 
 /// Reads or writes of random keys of one node.
@@ -103,20 +99,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     nodes.start()?;
     nodes.start()?;
     nodes.until_whole()?;
-    let keys = keys(&nodes, if options.quick { 1_000 } else { 100_000 })?;
+    let keys = keys(&nodes, options.common.pick(None, 100_000, 1_000))?;
     let version = version(&nodes)?;
     fill(&mut nodes.running()[0].client()?, &keys)?;
     let rows = measured(options, &nodes, &Arc::new(keys))?;
     let report = report(&rows);
-    println!("{}", report.terminal());
-    let usual = (!options.quick).then(|| PathBuf::from("docs/benchmarks"));
-    match options.out.clone().or(usual) {
-        None => Ok(()),
-        Some(dir) => {
-            let versions = [("rufous".to_owned(), version)].into();
-            report.write(&dir, &Setting { machine, versions })
-        }
-    }
+    let common = &options.common;
+    common.publish(&machine, rufous(version), &[report], &[])
 }
 
 fn version(nodes: &Nodes) -> Result<String> {
@@ -157,8 +146,8 @@ fn measured(options: &Options, nodes: &Nodes, keys: &Arc<Vec<Vec<u8>>>) -> Resul
     for addr in [owner.plain, other.plain, owner.door] {
         loads.push(Load::connect(addr, CONNECTIONS)?);
     }
-    let windows = options.windows.unwrap_or(if options.quick { 2 } else { 9 });
-    let time = Duration::from_millis(if options.quick { 150 } else { 500 });
+    let windows = options.common.pick(options.windows, 9, 2);
+    let time = Duration::from_millis(options.common.pick(None, 500, 150));
     let mut rows = Vec::new();
     let steps = PIPELINES.len() * 2 * windows;
     let progress = Progress::new("forwarding", steps as u64);
@@ -205,14 +194,8 @@ fn cpu(owner: u32, other: u32) -> Result<(f64, f64)> {
 }
 
 fn report(rows: &[Row]) -> Report {
-    let headers = [
-        "requests",
-        "go",
-        "CPU-µs of the owner",
-        "of the other node",
-        "of both, against direct",
-        "target",
-    ];
+    let headers = "requests | go | CPU-µs of the owner | of the other node | of both, against direct | \
+         target";
     let mut table = Table::new(2, headers);
     for row in rows {
         let name = if row.writes { "SET" } else { "GET" };

@@ -18,6 +18,7 @@
 //! | [`driven`], [`over_time`] | clusters under clients that remember; charts over time |
 //! | [`scale`] | what a cluster says to itself, from 10 to 1,000 nodes |
 //! | [`code_lines`] | how much code a level is |
+//! | [`options`] | what all figures are asked for, and where pages go |
 //! | [`requests`] | keys by popularity, values |
 //! | [`drive`] | threads bound to processors, windows, CPU time |
 //! | [`peers`], [`rufous`] | the stores |
@@ -41,6 +42,7 @@ mod lines;
 mod model;
 mod node_added;
 mod node_killed;
+mod options;
 mod over_time;
 mod peers;
 mod requests;

@@ -1,7 +1,6 @@
 //! A node joins under load (Anna 2018, Figure 7): how much less is answered meanwhile, how long until all is
 //! balanced, and how much had to be moved.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -9,12 +8,13 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::driven::{self, Driven};
+use super::options::{Common, rufous};
 use super::over_time::{Course, TimeChart};
 use rufous_bench::client::{Client, encode};
 use rufous_bench::elastic::writers::Pace;
 use rufous_bench::nodes::{Node, Nodes, Program};
 use rufous_bench::procfs::Machine;
-use rufous_bench::report::{Report, Setting};
+use rufous_bench::report::Report;
 use rufous_bench::sections;
 use rufous_bench::stats::Target;
 use rufous_bench::table::Table;
@@ -28,9 +28,8 @@ const LEFT: Target = Target::AtLeast(0.8);
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Short, with few keys: shows that everything runs
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    pub common: Common,
     /// How long the load goes on before, and after [default: 10, quick 3]
     #[arg(long)]
     pub seconds: Option<u64>,
@@ -45,9 +44,6 @@ pub(crate) struct Options {
     pub rate: Option<f64>,
     #[command(flatten)]
     pub program: Program,
-    /// Where the page goes [default: docs/benchmarks; quick: nowhere]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
 }
 
 /// What came of it.
@@ -65,24 +61,15 @@ struct Added {
 /// Runs it, prints it, and writes the page where the options say.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let machine = Machine::read();
-    let usual = if options.quick { 3 } else { 10 };
-    let time = Duration::from_secs(options.seconds.unwrap_or(usual).max(1));
+    let time = Duration::from_secs(options.common.pick(options.seconds, 10, 3).max(1));
     let (all, version) = added(options, time, driven::ALL, "as much as they are answered")?;
     let rate = options.rate.unwrap_or_else(|| all.before() / 3.0);
     let (some, _) = added(options, time, driven::rate(rate), "at a set rate")?;
     let both = [all, some];
     let report = report(&both, time);
-    println!("{}", report.terminal());
-    let usual = (!options.quick).then(|| PathBuf::from("docs/benchmarks"));
-    let Some(dir) = options.out.clone().or(usual) else {
-        return Ok(());
-    };
-    let versions = [("rufous".to_owned(), version)].into();
-    report.write(&dir, &Setting { machine, versions })?;
-    Ok(std::fs::write(
-        dir.join("node-added.svg"),
-        chart(&both).svg()?,
-    )?)
+    let charts = [("node-added.svg", chart(&both).svg()?)];
+    let common = &options.common;
+    common.publish(&machine, rufous(version), &[report], &charts)
 }
 
 /// Once, with a cluster of its own.
@@ -92,9 +79,7 @@ fn added(
     pace: Pace,
     name: &'static str,
 ) -> Result<(Added, String)> {
-    let keys = options
-        .keys
-        .unwrap_or(if options.quick { 2_000 } else { 200_000 });
+    let keys = options.common.pick(options.keys, 200_000, 2_000);
     let plan = options.program.plan(1, COPIES)?;
     let mut nodes = Nodes::new(plan.with(&[
         "--appendonly",
@@ -224,19 +209,9 @@ impl Added {
 }
 
 fn report(both: &[Added], time: Duration) -> Report {
-    let headers = [
-        "writers ask",
-        "answers/s before",
-        "lowest second before",
-        "lowest second while it joins",
-        "of before",
-        "after",
-        "balanced after, s",
-        "MB received",
-        "least, MB",
-        "wrong or lost",
-        "errors",
-    ];
+    let headers = "writers ask | answers/s before | lowest second before | lowest second while it joins | \
+         of before | after | balanced after, s | MB received | least, MB | wrong or lost | \
+         errors";
     let mut table = Table::new(1, headers);
     both.iter().for_each(|added| table.row(added.row(time)));
     let note = |added: &Added| {

@@ -1,7 +1,6 @@
 //! A node is killed under load: how soon it is missed, how long nobody answers, and what is lost;
 //! beside Redis Cluster on this machine with the same fault.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -9,11 +8,12 @@ use clap::Args;
 use serde_json::json;
 
 use super::driven::{self, Driven};
+use super::options::Common;
 use super::over_time::{Course, TimeChart};
 use rufous_bench::nodes::redis::RedisCluster;
 use rufous_bench::nodes::{Nodes, Program};
 use rufous_bench::procfs::Machine;
-use rufous_bench::report::{Report, Setting};
+use rufous_bench::report::Report;
 use rufous_bench::sections;
 use rufous_bench::stats::Target;
 use rufous_bench::table::Table;
@@ -25,9 +25,8 @@ const LOST: Target = Target::AtMost(0.0);
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Short: shows that everything runs
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    pub common: Common,
     /// How long the load goes on before, and after [default: 10, quick 3]
     #[arg(long)]
     pub seconds: Option<u64>,
@@ -36,9 +35,6 @@ pub(crate) struct Options {
     pub no_peers: bool,
     #[command(flatten)]
     pub program: Program,
-    /// Where the page goes [default: docs/benchmarks; quick: nowhere]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
 }
 
 /// What one system did.
@@ -54,8 +50,7 @@ struct Killed {
 /// Runs it, prints it, and writes the page where the options say.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let machine = Machine::read();
-    let usual = if options.quick { 3 } else { 10 };
-    let time = Duration::from_secs(options.seconds.unwrap_or(usual).max(1));
+    let time = Duration::from_secs(options.common.pick(options.seconds, 10, 3).max(1));
     let (killed, version) = rufous(options, time)?;
     let mut all = vec![killed];
     let mut versions = vec![("rufous".to_owned(), version)];
@@ -65,17 +60,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         versions.push(("redis".to_owned(), version));
     }
     let report = report(&all, time);
-    println!("{}", report.terminal());
-    let usual = (!options.quick).then(|| PathBuf::from("docs/benchmarks"));
-    let Some(dir) = options.out.clone().or(usual) else {
-        return Ok(());
-    };
-    let versions = versions.into_iter().collect();
-    report.write(&dir, &Setting { machine, versions })?;
-    Ok(std::fs::write(
-        dir.join("node-killed.svg"),
-        chart(&all).svg()?,
-    )?)
+    let charts = [("node-killed.svg", chart(&all).svg()?)];
+    let common = &options.common;
+    common.publish(&machine, versions, &[report], &charts)
 }
 
 fn rufous(options: &Options, time: Duration) -> Result<(Killed, String)> {
@@ -130,18 +117,8 @@ fn redis(time: Duration) -> Result<(Killed, String)> {
 }
 
 fn report(all: &[Killed], time: Duration) -> Report {
-    let headers = [
-        "system",
-        "answers/s before",
-        "after",
-        "missed after, s",
-        "longest silence, s",
-        "all copies after, s",
-        "acknowledged",
-        "in doubt",
-        "wrong or lost",
-        "other errors",
-    ];
+    let headers = "system | answers/s before | after | missed after, s | longest silence, s | \
+         all copies after, s | acknowledged | in doubt | wrong or lost | other errors";
     let mut table = Table::new(1, headers);
     for killed in all {
         let driven = &killed.driven;

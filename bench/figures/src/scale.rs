@@ -15,7 +15,6 @@ pub(crate) mod mapping;
 use std::hint::black_box;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -28,9 +27,10 @@ use self::gossiping::Said;
 use self::mapping::Mapped;
 use super::drive::thread_cpu_ns;
 use super::lines::{Line, LineChart};
+use super::options::{Common, rufous};
 use rufous_bench::procfs::Machine;
 use rufous_bench::progress::Progress;
-use rufous_bench::report::{Report, Setting};
+use rufous_bench::report::Report;
 use rufous_bench::table::Table;
 
 const NODES: [usize; 5] = [10, 30, 100, 300, 1000];
@@ -47,12 +47,8 @@ const SMALL: f64 = 40.0;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Few nodes, and not for long: shows that everything runs
-    #[arg(long)]
-    pub quick: bool,
-    /// Where the page goes [default: docs/benchmarks; quick: nowhere]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub common: Common,
 }
 
 /// A cluster of so many nodes.
@@ -68,12 +64,12 @@ struct Row {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let machine = Machine::read();
     let message_us = message_us()?;
-    let all: &[usize] = if options.quick { &QUICK } else { &NODES };
+    let all: &[usize] = if options.common.quick { &QUICK } else { &NODES };
     let progress = Progress::new("clusters", all.len() as u64);
     let mut rows = Vec::new();
     for &nodes in all {
         progress.doing(&format!("{nodes} nodes"));
-        let seconds = if options.quick { 1 } else { 3 };
+        let seconds = if options.common.quick { 1 } else { 3 };
         let [idle, busy] = match nodes > MOST_AT_ONCE {
             false => gossiping::measure(nodes, seconds * 1_000_000)?,
             true => beyond(&rows, nodes)?,
@@ -88,15 +84,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         progress.advance(1);
     }
     let report = report(&rows, message_us);
-    println!("{}", report.terminal());
-    let usual = (!options.quick).then(|| PathBuf::from("docs/benchmarks"));
-    let Some(dir) = options.out.clone().or(usual) else {
-        return Ok(());
-    };
-    let versions = [("rufous".to_owned(), env!("CARGO_PKG_VERSION").to_owned())].into();
-    report.write(&dir, &Setting { machine, versions })?;
-    let chart = chart(&rows, message_us).svg()?;
-    std::fs::write(dir.join("scale.svg"), chart).context("writing the chart")
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let charts = [("scale.svg", chart(&rows, message_us).svg()?)];
+    let common = &options.common;
+    common.publish(&machine, rufous(version), &[report], &charts)
 }
 
 /// By the line through the last two clusters: each node has something to say to each other one.
@@ -191,20 +182,9 @@ fn most(rows: &[Row], of: impl Fn(&Row) -> f64) -> String {
 }
 
 fn report(rows: &[Row], message_us: f64) -> Report {
-    let headers = [
-        "nodes",
-        "mapping, KB",
-        "acting by one, ms",
-        "planning one, ms",
-        "epochs as one joins",
-        "peers that share slots",
-        "messages/s idle",
-        "busy",
-        "KB/s idle",
-        "busy",
-        "CPU idle, % of a core",
-        "busy",
-    ];
+    let headers = "nodes | mapping, KB | acting by one, ms | planning one, ms | epochs as one joins | \
+         peers that share slots | messages/s idle | busy | KB/s idle | busy | \
+         CPU idle, % of a core | busy";
     let mut table = Table::new(0, headers);
     for row in rows {
         let percent = |said| row.cpu_us_s(said, message_us) / 1e4;

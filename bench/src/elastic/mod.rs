@@ -192,16 +192,7 @@ fn is_killed(nodes: &mut Nodes) -> Result<Vec<String>> {
 }
 
 fn print(phases: &[Phase], clients: &[(&str, &Seen)]) {
-    let headers = [
-        "phase",
-        "client",
-        "answers",
-        "errors",
-        "median",
-        "p99",
-        "longest",
-        "longest silence",
-    ];
+    let headers = "phase | client | answers | errors | median | p99 | longest | longest silence";
     let mut table = Table::new(2, headers);
     for phase in phases {
         for (at, (name, seen)) in clients.iter().enumerate() {

@@ -236,18 +236,8 @@ pub(super) fn report(
 ) -> Report {
     let mut table = Table::new(
         2,
-        [
-            "command",
-            "server",
-            "CPU-µs/op (quartiles)",
-            "kops/s",
-            "p50 ms",
-            "p99 ms",
-            "others' cores",
-            "ratio to the better peer",
-            "target",
-            "",
-        ],
+        "command | server | CPU-µs/op (quartiles) | kops/s | p50 ms | p99 ms | \
+             others' cores | ratio to the better peer | target | ",
     );
     outcomes.iter().for_each(|outcome| outcome.rows(&mut table));
     let names: Vec<String> = outcomes

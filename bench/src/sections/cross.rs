@@ -167,18 +167,8 @@ fn worker_list<T>(lists: &mut [Vec<T>], worker: i64) -> Result<&mut Vec<T>> {
 }
 
 fn report(outcomes: &[Outcome], connections: usize) -> Report {
-    let headers = [
-        "command",
-        "connection's worker",
-        "CPU-µs/op (quartiles)",
-        "kops/s",
-        "p50 ms",
-        "p99 ms",
-        "others' cores",
-        "ratio",
-        "target",
-        "",
-    ];
+    let headers = "command | connection's worker | CPU-µs/op (quartiles) | kops/s | p50 ms | p99 ms | \
+         others' cores | ratio | target | ";
     let mut table = Table::new(2, headers);
     let mut groups = Vec::new();
     for outcome in outcomes {

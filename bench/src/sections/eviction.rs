@@ -200,19 +200,8 @@ fn judge(
 }
 
 fn report(context: &Context, outcomes: &[Outcome]) -> Report {
-    let headers = [
-        "limit",
-        "server",
-        "CPU-µs/op (quartiles)",
-        "kops/s",
-        "p50 ms",
-        "p99 ms",
-        "others' cores",
-        "throughput ×",
-        "operations per CPU time ×",
-        "target",
-        "",
-    ];
+    let headers = "limit | server | CPU-µs/op (quartiles) | kops/s | p50 ms | p99 ms | others' cores | \
+         throughput × | operations per CPU time × | target | ";
     let mut table = Table::new(2, headers);
     let mut notes = Vec::new();
     for outcome in outcomes {

@@ -260,20 +260,8 @@ fn size(folder: &Path) -> Result<u64> {
 }
 
 fn report(outcomes: &[Outcome], keys: u64, runs: usize) -> Report {
-    let headers = [
-        "from",
-        "server",
-        "MB on disk",
-        "seconds",
-        "CPU seconds",
-        "M values/s",
-        "M values/s of CPU time",
-        "target",
-        "",
-        "to the better peer",
-        "target",
-        "",
-    ];
+    let headers = "from | server | MB on disk | seconds | CPU seconds | M values/s | \
+         M values/s of CPU time | target |  | to the better peer | target | ";
     let mut table = Table::new(2, headers);
     for of in outcomes.chunk_by(|a, b| (a.from, a.kind) == (b.from, b.kind)) {
         let peers = of.iter().filter(|o| o.server != RUFOUS);

@@ -218,19 +218,8 @@ fn synced(
 }
 
 fn report(context: &Context, outcomes: &[Outcome]) -> Report {
-    let headers = [
-        "writes",
-        "server",
-        "CPU-µs/op (quartiles)",
-        "kops/s",
-        "p50 ms",
-        "p99 ms",
-        "others' cores",
-        "ratio to",
-        "ratio",
-        "target",
-        "",
-    ];
+    let headers = "writes | server | CPU-µs/op (quartiles) | kops/s | p50 ms | p99 ms | others' cores | \
+         ratio to | ratio | target | ";
     let mut table = Table::new(2, headers);
     for outcome in outcomes {
         let Some((last, before)) = outcome.rows.split_last() else {

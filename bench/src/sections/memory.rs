@@ -103,17 +103,8 @@ fn ratio(points: &[&Point], field: fn(&Point) -> f64) -> Option<f64> {
 }
 
 fn report(points: &[Point], sizes: &[u64]) -> Report {
-    let headers = [
-        "keys",
-        "server",
-        "B/key at once",
-        "settled",
-        "peak",
-        "ratio at once",
-        "settled",
-        "target",
-        "",
-    ];
+    let headers =
+        "keys | server | B/key at once | settled | peak | ratio at once | settled | target | ";
     let mut table = Table::new(2, headers);
     let mut names: Vec<String> = Vec::new();
     for point in points.iter().filter(|p| p.keys == sizes[0]) {

@@ -256,18 +256,8 @@ fn flush(server: &Server, plan: Plan, _per_key: Duration) -> Result<Outcome> {
 }
 
 fn report(outcomes: &[Outcome], plan: Plan) -> Report {
-    let headers = [
-        "event",
-        "server",
-        "p99.9 idle, ms",
-        "during",
-        "moved by",
-        "longest idle, ms",
-        "during",
-        "requests",
-        "target",
-        "",
-    ];
+    let headers = "event | server | p99.9 idle, ms | during | moved by | longest idle, ms | during | \
+         requests | target | ";
     let mut table = Table::new(2, headers);
     let mut names: Vec<String> = Vec::new();
     for outcome in outcomes {

@@ -87,18 +87,8 @@ fn measure(context: &mut Context) -> Result<Vec<Outcome>> {
 }
 
 fn report(outcomes: &[Outcome], connections: usize) -> Report {
-    let headers = [
-        "command",
-        "workers",
-        "CPU-µs/op (quartiles)",
-        "kops/s",
-        "p50 ms",
-        "p99 ms",
-        "others' cores",
-        "throughput ratio",
-        "target",
-        "",
-    ];
+    let headers = "command | workers | CPU-µs/op (quartiles) | kops/s | p50 ms | p99 ms | others' cores | \
+         throughput ratio | target | ";
     let mut table = Table::new(2, headers);
     let mut groups = Vec::new();
     for outcome in outcomes {

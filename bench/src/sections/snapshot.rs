@@ -226,18 +226,8 @@ fn watch(server: &Server) -> Result<(f64, Duration)> {
 }
 
 fn report(outcomes: &[Outcome], keys: u64, rounds: usize) -> Report {
-    let headers = [
-        "server",
-        "p50, ms",
-        "p99, ms",
-        "p99.9, ms",
-        "longest, ms",
-        "p99 ×",
-        "p99.9 ×",
-        "memory + %",
-        "seconds",
-        "",
-    ];
+    let headers = "server | p50, ms | p99, ms | p99.9, ms | longest, ms | p99 × | p99.9 × | memory + % | \
+         seconds | ";
     let mut table = Table::new(1, headers);
     for outcome in outcomes {
         let mut cells = outcome.cells();

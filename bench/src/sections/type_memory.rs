@@ -124,15 +124,7 @@ fn ratio(points: &[&Point]) -> Option<f64> {
 }
 
 fn report(points: &[Point], elements: u64) -> Report {
-    let headers = [
-        "collections",
-        "server",
-        "B/element",
-        "peak",
-        "ratio",
-        "target",
-        "",
-    ];
+    let headers = "collections | server | B/element | peak | ratio | target | ";
     let mut table = Table::new(2, headers);
     let mut names: Vec<String> = Vec::new();
     for point in points {

@@ -301,20 +301,8 @@ fn save(server: &Server) -> Result<()> {
 }
 
 fn report(outcomes: &[Outcome], elements: u64) -> Report {
-    let headers = [
-        "collection",
-        "event",
-        "PINGs",
-        "p50, ms",
-        "p99.9, ms",
-        "longest, ms",
-        "held, ms",
-        "command itself, ms",
-        "seconds",
-        "attempts",
-        "target",
-        "",
-    ];
+    let headers = "collection | event | PINGs | p50, ms | p99.9, ms | longest, ms | held, ms | \
+         command itself, ms | seconds | attempts | target | ";
     let mut table = Table::new(2, headers);
     let (mut met, mut judged) = (0, 0);
     let mut last = "";

@@ -139,16 +139,7 @@ fn print(options: &Options, outcomes: &[Outcome]) -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&all)?);
         return Ok(());
     }
-    let headers = [
-        "workload",
-        "operation",
-        "ops/s",
-        "CPU-µs/op",
-        "p50 ms",
-        "p99 ms",
-        "p99.9 ms",
-        "count",
-    ];
+    let headers = "workload | operation | ops/s | CPU-µs/op | p50 ms | p99 ms | p99.9 ms | count";
     let mut table = Table::new(2, headers);
     for outcome in outcomes {
         outcome.rows(&mut table);
