@@ -48,8 +48,8 @@ pub use table::{DataCommands, Table, data_commands};
 
 use rufous_base::Now;
 use rufous_base::rng::Rng;
+use rufous_kernel::program::Wait;
 use rufous_kernel::shard::{Key, Shard};
-use rufous_kernel::wait::Wait;
 use std::ops::Range;
 
 /// What a running command works with, its reply aside.

@@ -11,7 +11,6 @@
 //! - [`batch`]: requests on their way to another worker, and their replies
 //! - [`lock`]: keys held by commands that span workers, and the queues for them
 //! - [`multi`]: the coordinator's side of such a command
-//! - [`wait`]: clients whose commands wait for data
 //! - [`worker`]: all of it together, one per thread
 //! - [`stats`]: counters per command
 #![forbid(unsafe_code)]
@@ -22,7 +21,6 @@ pub mod lock;
 pub mod multi;
 pub mod program;
 pub mod stats;
-pub mod wait;
 pub mod worker;
 
 pub use rufous_durable as durable;

@@ -101,9 +101,18 @@ impl<W> LockTable<W> {
             || (!self.queues.is_empty() && self.queues.contains_key(&(db, key.into())))
     }
 
+    /// Whether a command on this key has to wait; beside `own`, a granted hold, whether another
+    /// holder has the key.
+    pub fn is_held_beside(&self, own: Option<Ticket>, key: &KeyName) -> bool {
+        match own {
+            Some(ticket) => self.holds_beside(ticket, key),
+            None => !self.is_idle() && self.blocks(key.0, &key.1),
+        }
+    }
+
     /// Whether a holder other than `ticket`, which was granted, has this key or the whole worker.
     /// Waiters do not count.
-    pub fn holds_beside(&self, ticket: Ticket, key: &KeyName) -> bool {
+    fn holds_beside(&self, ticket: Ticket, key: &KeyName) -> bool {
         (self.all_held && self.gate.front() != Some(&ticket))
             || self
                 .queues

@@ -3,10 +3,10 @@
 use crate::lock::KeyName;
 use crate::placement::Placement;
 use crate::shard::{Key, Shard};
-use crate::wait::Wait;
 use rufous_base::rng::Rng;
 use rufous_base::{Args, Now, Output};
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// The commands of a node. The kernel calls it; the command library is one.
 pub trait Program {
@@ -94,6 +94,15 @@ pub trait Program {
     /// The reply to a command that may change the shard while changes cannot be logged; `why` is
     /// the disk's error.
     fn refuse_write(why: &str, resp3: bool, out: &mut Output);
+}
+
+/// How a command that found no data waits. Its reply so far is the one for a timeout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The arguments that name the keys it waits for.
+    pub keys: Range<usize>,
+    /// The timeout; `None`: no timeout.
+    pub timeout_us: Option<u64>,
 }
 
 /// The environment of a running command.

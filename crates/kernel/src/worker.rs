@@ -18,6 +18,8 @@
 //! - The worker passes events to it, and after each of them runs [`Worker::carry_out`], which
 //!   executes calls in the order in which they were made. A handler that must continue only after a
 //!   call was executed requests that with a call of its own (`Call::Load`).
+//! - Commands that a machine has executed before anything else are not calls: the machine returns
+//!   them from `next`, and the worker reports each result to it (`waiting`).
 //! - Outside of this file the worker has no `impl` for the work of a machine. Files under `worker/`
 //!   that still have one are to become machines.
 
@@ -33,8 +35,8 @@ mod durability;
 mod exchange;
 mod exec;
 mod keying;
-mod leaving;
 mod limit;
+mod mail;
 mod message;
 mod nodes;
 mod notes;
@@ -67,9 +69,9 @@ pub use rufous_lattice::Stamp;
 pub use saves::{CutOf, SaveRefused};
 pub use several::SEVERAL;
 pub use spanning::{Hold, Release};
-pub use waiting::{Arrival, WaitEnd};
+pub use waiting::{Arrival, Clients, WaitEnd, WaitNote, WaiterId};
 
-use crate::batch::{Batch, Header, Status};
+use crate::batch::{Header, Status};
 use crate::durable::Note;
 use crate::evict::{Evictor, Ledger};
 use crate::lock::{KeyName, LockTable, Scope};
@@ -78,12 +80,12 @@ use crate::placement::Placement;
 use crate::program::Program;
 use crate::shard::{Memory, Shard, Warm};
 use crate::stats::CommandStats;
-use crate::wait::Waits;
 use rufous_base::rng::Rng;
 use rufous_base::{Args, Now, Output, WorkerId};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use waiting::Client;
 
 /// The kernel of one worker thread.
 #[derive(Debug)]
@@ -96,18 +98,12 @@ pub struct Worker<P> {
     execs: exec::Execs,
     rng: Rng,
     locks: LockTable<Work>,
-    waits: Waits,
+    waits: waiting::Waits,
     multis: BTreeMap<u64, Multi>,
     committing: BTreeMap<u64, Committing>,
     commit: commit::Commit,
     quiet: commit::Quiet,
     next_multi: u64,
-    /// Requests collected for each other worker.
-    #[expect(clippy::vec_box, reason = "taking one must not copy it")]
-    outbox: Vec<Box<Batch>>,
-    #[expect(clippy::vec_box, reason = "as above")]
-    pool: Vec<Box<Batch>>,
-    outgoing: Vec<(WorkerId, Message)>,
     out: out::Out,
     boot: boot::Boot,
     saves: saves::Saves,
@@ -132,16 +128,13 @@ impl<P: Program> Worker<P> {
             execs: exec::Execs::new(hash_seed),
             rng: Rng::new(hash_seed ^ u64::from(id.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
             locks: LockTable::default(),
-            waits: Waits::default(),
+            waits: waiting::Waits::default(),
             multis: BTreeMap::new(),
             committing: BTreeMap::new(),
             commit: commit::Commit::new(id, hash_seed),
             quiet: commit::Quiet::default(),
             next_multi: 0,
-            outbox: (0..placement.workers()).map(|_| Box::default()).collect(),
-            pool: Vec::new(),
-            outgoing: Vec::new(),
-            out: out::Out::default(),
+            out: out::Out::new(placement.workers()),
             boot: boot::Boot::new(hash_seed),
             saves: saves::Saves::default(),
             stats: vec![CommandStats::default(); commands],
@@ -387,9 +380,14 @@ impl<P: Program> Worker<P> {
             Message::Doubtful { multi } => self.on_doubtful(multi),
             Message::Lost(batch) => self.out.lost(&batch),
             Message::Unlock { ticket, txn } => self.on_unlock(now, ticket, txn),
-            Message::Await(arrival) => self.on_arrival(from, *arrival),
-            Message::Waits(note) => self.on_waits(*note),
-            Message::Forget { conn, seq } => self.on_forget(from, conn, seq),
+            Message::Await(arrival) => {
+                self.waits.on_arrival(from, *arrival, &mut store!(self));
+            }
+            Message::Waits(note) => self.waits.on_began(*note, &mut self.out),
+            Message::Forget { conn, seq } => {
+                let client = Client::new(from, conn);
+                self.waits.on_forget(client, seq, &mut store!(self));
+            }
             Message::Replicate(bytes) => self.on_replicate(now, bytes),
             Message::Told(number, bytes) => self.on_told(now, number, bytes),
             Message::Draining(note) => self.on_draining(now, from, note),
@@ -474,12 +472,7 @@ impl<P: Program> Worker<P> {
             self.out.outcomes.is_empty(),
             "outcomes are taken before messages"
         );
-        for worker in 0..self.outbox.len() {
-            if !self.outbox[worker].is_empty() {
-                self.flush_outbox(WorkerId(worker as u16));
-            }
-        }
-        for (to, message) in self.outgoing.drain(..) {
+        for (to, message) in self.out.mail.take() {
             send(to, message);
         }
     }

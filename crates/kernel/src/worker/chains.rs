@@ -20,7 +20,6 @@ use state::slot_of;
 pub use state::{ChainFigures, ChainSettings, Said};
 
 use super::Worker;
-use super::leaving::Leaving;
 use super::serving::Waiting;
 use crate::chains::{BySlot, Slots, items_of};
 use crate::durable::SlotMark;
@@ -61,7 +60,6 @@ impl<P: Program> Worker<P> {
             held: VecDeque::new(),
             out: Vec::new(),
             waiting: Waiting::default(),
-            leaving: Leaving::default(),
             more: false,
             step_at: 0,
             figures: ChainFigures::default(),

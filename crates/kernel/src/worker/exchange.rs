@@ -6,54 +6,30 @@ use crate::lock::Scope;
 use crate::program::Program;
 use rufous_base::{Args, Now, WorkerId};
 
-/// Batches kept for reuse.
-const POOLED_BATCHES: usize = 16;
-
 impl<P: Program> Worker<P> {
     pub(super) fn forward(&mut self, owner: WorkerId, header: &Header, args: Args<'_>) {
         let mark = self.table_mark();
         let until = self.until([args.get(usize::from(header.key))]);
-        let collected = &self.outbox[owner.index()];
-        // Replies of a batch leave together: none waits for commits that only others need.
-        if collected.until != until && !collected.is_empty() {
-            self.flush_outbox(owner);
-        }
-        self.outbox[owner.index()].until = until;
-        self.outbox[owner.index()].push(*header, args);
-        self.outbox[owner.index()].judged_by(mark);
-        if self.outbox[owner.index()].is_full() {
-            self.flush_outbox(owner);
-        }
+        self.out.mail.collect(owner, until, |batch| {
+            batch.push(*header, args);
+            batch.judged_by(mark);
+        });
     }
 
-    pub(super) fn flush_outbox(&mut self, to: WorkerId) {
-        let fresh = self.pool.pop().unwrap_or_default();
-        let batch = std::mem::replace(&mut self.outbox[to.index()], fresh);
-        self.outgoing.push((to, Message::Requests(batch)));
-    }
-
-    /// Requests already collected for `to` go first: a later hold must not
-    /// overtake them.
     pub(super) fn send(&mut self, to: WorkerId, message: Message) {
-        if !self.outbox[to.index()].is_empty() {
-            self.flush_outbox(to);
-        }
-        self.outgoing.push((to, message));
+        self.out.send(to, message);
     }
 
     pub(super) fn batch_of(&mut self, header: &Header, args: Args<'_>) -> Box<Batch> {
-        let mut batch = self.pool.pop().unwrap_or_default();
+        let mut batch = self.out.mail.batch();
         batch.push(*header, args);
         batch.judged_by(self.table_mark());
         batch
     }
 
     /// Takes back a batch whose outcomes were handled.
-    pub fn recycle(&mut self, mut batch: Box<Batch>) {
-        if self.pool.len() < POOLED_BATCHES {
-            batch.reset();
-            self.pool.push(batch);
-        }
+    pub fn recycle(&mut self, batch: Box<Batch>) {
+        self.out.mail.recycle(batch);
     }
 
     pub(super) fn park(&mut self, scope: Scope, header: &Header, args: Args<'_>, origin: WorkerId) {
@@ -118,10 +94,11 @@ impl<P: Program> Worker<P> {
     }
 
     pub(super) fn on_replies(&mut self, batch: Box<Batch>) {
-        if !self.waits.clients.is_empty() {
+        if !self.waits.clients().is_empty() {
             let answered = |request: &&Request| request.reply.status == Status::Ready;
             for request in batch.requests.iter().filter(answered) {
-                self.waited_enough(&request.header);
+                self.waits
+                    .on_answered(&request.header, &mut store!(self), &mut self.out);
             }
         }
         self.out.outcomes.push_back(Outcome::Replies(batch));

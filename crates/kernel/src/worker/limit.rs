@@ -107,7 +107,8 @@ impl<P: Program> Worker<P> {
     fn ask_for_room(&mut self) {
         for worker in 0..self.placement.workers() as u16 {
             if WorkerId(worker) != self.id {
-                self.outgoing.push((WorkerId(worker), Message::MakeRoom));
+                let to = WorkerId(worker);
+                self.out.mail.send_early(to, Message::MakeRoom);
             }
         }
     }

@@ -2,12 +2,11 @@
 
 use super::converting::Draining;
 use super::spanning::{Hold, Release};
-use super::waiting::Arrival;
+use super::waiting::{Arrival, WaitNote};
 use crate::batch::Batch;
 use crate::durable::{Note, TxnId};
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::multi::{Gathered, Part};
-use crate::wait::Note as WaitNote;
 use rufous_base::{ConnId, WorkerId};
 use std::sync::Arc;
 

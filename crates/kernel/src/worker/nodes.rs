@@ -348,7 +348,7 @@ impl<P: Program> Worker<P> {
             let others = (0..self.placement.workers()).map(|other| WorkerId(other as u16));
             for to in others.filter(|to| *to != self.id) {
                 let note = Box::new(Note::HasHeard(number));
-                self.outgoing.push((to, Message::Note(note)));
+                self.out.mail.send_early(to, Message::Note(note));
             }
             self.on_has_heard(number);
         }

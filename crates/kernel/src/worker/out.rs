@@ -1,6 +1,8 @@
 //! The only queue for outputs of a worker's machines: outcomes of requests for the embedder,
-//! requests to the disk, events, and calls between machines, which the worker carries out in order.
+//! messages to other workers, requests to the disk, events, and calls between machines, which the
+//! worker carries out in order.
 
+use super::mail::Mail;
 use super::saves::CutOf;
 use super::store::Store;
 use super::{Message, boot};
@@ -85,12 +87,25 @@ pub(super) struct Out {
     pub(super) outcomes: VecDeque<Outcome>,
     /// How many of them are clients that begin to wait.
     undecided: usize,
+    pub(super) mail: Mail,
     pub(super) disk: Vec<DiskRequest>,
     pub(super) events: Vec<Event>,
     calls: VecDeque<Call>,
 }
 
 impl Out {
+    pub(super) fn new(workers: usize) -> Self {
+        Self {
+            mail: Mail::new(workers),
+            ..Self::default()
+        }
+    }
+
+    /// Sends a message to another worker.
+    pub(super) fn send(&mut self, to: WorkerId, message: Message) {
+        self.mail.send(to, message);
+    }
+
     /// The client of this request begins to wait, if the embedder still has it.
     pub(super) fn begins_to_wait(&mut self, header: Header) {
         self.undecided += 1;

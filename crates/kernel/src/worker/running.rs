@@ -1,12 +1,12 @@
 //! Execution of commands on this worker's shard, and their counters.
 
+use super::waiting::{NoData, Reach};
 use super::{Submitted, Worker};
 use crate::batch::{Batch, Header, ReplyRange, Status};
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::planted::{self, Planted};
-use crate::program::{Context, Program};
+use crate::program::{Context, Program, Wait};
 use crate::stats::CommandStats;
-use crate::wait::Wait;
 use rufous_base::{Args, Now, Output, WorkerId};
 
 impl<P: Program> Worker<P> {
@@ -97,8 +97,18 @@ impl<P: Program> Worker<P> {
         }
         let start = out.mark();
         if let Some(wait) = self.run(now, header, args.reborrow(), out) {
-            let named = names(&args);
-            self.begin_wait(now, header, args, &wait, (origin, named), (out, start));
+            let reach = Reach::Here(names(&args));
+            let mut batch = self.batch_of(header, args);
+            move_reply(out, start, &mut batch);
+            self.begin_wait(
+                now,
+                NoData {
+                    origin,
+                    batch,
+                    wait,
+                    reach,
+                },
+            );
             return Status::Later;
         }
         self.serve_waiters(now);
@@ -127,11 +137,22 @@ impl<P: Program> Worker<P> {
             && self.may_run(now, &header, out)
             && let Some(wait) = self.run(now, &header, args.reborrow(), out)
         {
-            let named = match self.locks.scope(ticket) {
+            let reach = Reach::Here(match self.locks.scope(ticket) {
                 Some(Scope::Keys(keys)) => keys.clone(),
                 _ => Vec::new(),
-            };
-            self.begin_wait(now, &header, args, &wait, (origin, named), (out, start));
+            });
+            let mut copy = self.batch_of(&header, args);
+            move_reply(out, start, &mut copy);
+            let batch = copy;
+            self.begin_wait(
+                now,
+                NoData {
+                    origin,
+                    batch,
+                    wait,
+                    reach,
+                },
+            );
             status = Status::Later;
         }
         let end = batch.replies.mark();
@@ -203,4 +224,11 @@ impl<P: Program> Worker<P> {
     pub fn stats_mut(&mut self) -> &mut [CommandStats] {
         &mut self.stats
     }
+}
+
+/// Moves the end of an output, from `start` on, into a batch of one request: its reply so far.
+#[cold]
+fn move_reply(out: &mut Output, start: (usize, usize), batch: &mut Batch) {
+    batch.replies.append_range(out, start, out.mark());
+    out.truncate(start);
 }

@@ -3,6 +3,7 @@
 
 use super::converting::Findings;
 use super::scratch::{discard, load, unload};
+use super::waiting::{NoData, Reach, WaiterId};
 use super::{Message, Work, Worker};
 use crate::batch::Batch;
 use crate::durable::{TxnId, entry};
@@ -272,6 +273,42 @@ impl<P: Program> Worker<P> {
             seen,
         };
         self.scatter(now, held, changes, replies);
+    }
+
+    /// Executes the request of a command whose keys are held, a waiter's or a new one. The owners'
+    /// data is unchanged if there is no reply yet. Returns the worker to reply to.
+    fn run_gathered(
+        &mut self,
+        now: Now,
+        batch: &mut Box<Batch>,
+        gathered: &[Gathered],
+        waiter: Option<WaiterId>,
+    ) -> Option<WorkerId> {
+        if batch.is_empty() {
+            // A cut of the logs has no request.
+            return Some(self.id);
+        }
+        std::mem::swap(&mut self.shard, &mut self.scratch);
+        let wait = self.run_one(now, batch, false);
+        std::mem::swap(&mut self.shard, &mut self.scratch);
+        if let Some(id) = waiter {
+            let store = &mut store!(self);
+            return self.waits.on_ran_over(id, batch, wait, gathered, store);
+        }
+        let Some(wait) = wait else {
+            return Some(self.id);
+        };
+        let keys = gathered.iter().map(|g| (g.owner, g.key.clone()));
+        self.begin_wait(
+            now,
+            NoData {
+                origin: self.id,
+                batch: std::mem::take(batch),
+                wait,
+                reach: Reach::Over(keys.collect()),
+            },
+        );
+        None
     }
 
     /// Sends writes to the owners, releases everything and outputs the replies: where there is a

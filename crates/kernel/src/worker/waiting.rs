@@ -1,24 +1,49 @@
-//! The worker's part in commands that wait for data; see [`crate::wait`].
+//! Clients whose commands wait for data, such as `BLPOP`.
 //!
-//! After a command that touches an awaited key, the requests of the key's waiters are executed at
-//! once, before any other command of this worker ([`Worker::serve`]): they see its result before
-//! any other client. For a key that a command over several workers still holds, this happens
-//! directly before the hold ends ([`Worker::let_go`]).
+//! The owner of a key keeps the waiters for it in order of arrival, with their requests. After a
+//! command that touches an awaited key, the worker executes the requests that [`Waits::next`]
+//! returns, before any other command: waiters see the result of the command before any other
+//! client. The worker of the client's connection keeps the deadline. All of them share the wait's
+//! [`queues::Claim`]: the worker that takes it ends the wait, and all others leave it alone.
 //!
-//! No wake-up is lost: a touched key stays on a list, the shard's or `held`, until its queue was
-//! processed while no other command holds the key; and the command of a client that enters a queue
-//! found no data while it had the key.
+//! Invariants:
+//! 1. A client has at most one wait: its connection executes nothing else meanwhile.
+//! 2. A waiter is in the queue of each awaited key of this worker, and the shard reports changes of
+//!    a key while its queue is not empty.
+//! 3. Queues are served from the front; a waiter that cannot be served keeps its position.
+//! 4. A write is executed for a waiter only by the worker that has taken its claim: a wait for keys
+//!    of several workers is served once, and one that timed out, or whose client has gone,
+//!    consumes no data.
+//! 5. No wake-up is lost: a touched key stays on a list, the shard's or `held`, until its queue was
+//!    processed while no other command holds the key; and the command of a client that enters a
+//!    queue found no data while it had the key.
 
-use super::{Message, Worker};
+mod clients;
+mod queues;
+mod serve;
+#[cfg(test)]
+mod tests;
+
+pub use clients::{Clients, WaitNote};
+pub use queues::WaiterId;
+pub(super) use queues::{Client, Reach};
+pub(super) use serve::Serve;
+
+use super::Message;
+use super::out::Out;
+use super::store::Store;
 use crate::batch::{Batch, Header};
-use crate::lock::{KeyName, Ticket};
-use crate::multi::{Gathered, Multi};
-use crate::planted::{self, Planted};
-use crate::program::Program;
-use crate::wait::{Claim, Client, Note, Reach, Told, Wait, Waiter, WaiterId};
-use rufous_base::{Args, ConnId, Now, Output, WorkerId};
-use std::collections::BTreeMap;
+use crate::lock::KeyName;
+use crate::program::Wait;
+use queues::{Claim, Queues, Waiter};
+use rufous_base::limits::SLOT_PATIENCE_US;
+use rufous_base::{ConnId, Now, Output, WorkerId};
+use rufous_chain::Refused;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+
+/// The period between checks of the waiters' slots.
+const PERIOD_US: u64 = 200_000;
 
 /// How a wait ends without being served.
 #[derive(Debug)]
@@ -39,152 +64,163 @@ pub struct Arrival {
     claim: Arc<Claim>,
 }
 
-/// Whether the waiters behind one may be considered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
-    Next,
-    Stop,
+/// A request that found no data.
+#[derive(Debug)]
+pub(super) struct NoData {
+    /// The worker that sent the request.
+    pub(super) origin: WorkerId,
+    /// The request, alone in its batch, with its reply for a timeout.
+    pub(super) batch: Box<Batch>,
+    pub(super) wait: Wait,
+    /// All keys that it needs.
+    pub(super) reach: Reach,
 }
 
-impl<P: Program> Worker<P> {
-    /// When [`Worker::end_due_waits`] must be called.
-    pub fn next_wait_us(&self) -> Option<u64> {
-        self.waits.clients.next_deadline_us()
+/// A waiter's key whose slot this node does not serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unserved {
+    pub(super) waiter: WaiterId,
+    pub(super) slot: u16,
+    pub(super) refused: Refused,
+}
+
+/// A report to the worker of a client.
+#[derive(Debug)]
+pub(super) enum Told {
+    Waits(Box<WaitNote>),
+    Served(Box<Batch>),
+}
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    queues: Queues,
+    clients: Clients,
+    /// Touched keys that cannot be inspected before a hold ends.
+    held: BTreeSet<KeyName>,
+    /// No waiter is served yet.
+    on_hold: bool,
+    /// The key whose waiters are being served, and the last of them that was considered.
+    serving: Option<(KeyName, WaiterId)>,
+    /// Waits that began or were served, to report to their clients' workers.
+    told: VecDeque<(WorkerId, Told)>,
+    /// The awaited slots that this node does not serve, and since when.
+    unserved_us: BTreeMap<u16, u64>,
+    looked_us: u64,
+}
+
+/// At the worker of the client's connection.
+impl Waits {
+    pub(super) fn clients(&self) -> &Clients {
+        &self.clients
     }
 
-    /// Clients of this worker that wait.
-    pub fn waiting_clients(&self) -> usize {
-        self.waits.clients.len()
+    /// A client begins to wait, unless the embedder ends it.
+    pub(super) fn on_began(&mut self, note: WaitNote, out: &mut Out) {
+        out.begins_to_wait(note.header);
+        self.clients.insert(note);
     }
 
-    /// Those of them that have a timeout.
-    pub fn waiting_in_time(&self) -> usize {
-        self.waits.clients.in_time()
-    }
-
-    pub fn waiting_conns(&self) -> Vec<ConnId> {
-        self.waits.clients.conns().collect()
-    }
-
-    /// Ends the waits whose deadline has passed.
-    pub fn end_due_waits(&mut self, now: Now) {
-        while let Some(conn) = self.waits.clients.next_due(now.mono_us) {
-            self.end_wait(conn, WaitEnd::TimedOut);
+    /// A client was answered: owners that still have its wait forget it.
+    #[cold]
+    pub(super) fn on_answered(&mut self, header: &Header, store: &mut Store<'_>, out: &mut Out) {
+        let conn = header.conn;
+        let waits = self.clients.get(conn);
+        if waits.is_some_and(|note| note.header.seq == header.seq)
+            && let Some(note) = self.clients.remove(conn)
+            && (note.owners.len() > 1 || !note.claim.is_taken())
+        {
+            self.forget_at_owners(&note, store, out);
         }
     }
 
-    /// Ends the wait of a connection of this worker. False if it does not wait or was served
-    /// meanwhile. The reply is an ordinary outcome.
-    pub fn end_wait(&mut self, conn: ConnId, how: WaitEnd) -> bool {
-        let Some(note) = self.waits.clients.remove(conn) else {
-            return false;
-        };
+    /// Ends the wait of a client. `None` if it does not wait or was served meanwhile.
+    pub(super) fn on_end(
+        &mut self,
+        conn: ConnId,
+        how: WaitEnd,
+        store: &mut Store<'_>,
+        out: &mut Out,
+    ) -> Option<Header> {
+        let note = self.clients.remove(conn)?;
         let won = note.claim.take();
-        self.forget_at_owners(&note);
-        let Note {
+        self.forget_at_owners(&note, store, out);
+        let WaitNote {
             header, timed_out, ..
         } = note;
+        if !won {
+            return None;
+        }
         let reply = match how {
             WaitEnd::TimedOut => timed_out,
             WaitEnd::Reply(reply) => reply,
-            WaitEnd::Gone => return won,
+            WaitEnd::Gone => return Some(header),
         };
-        if won {
-            self.note(header.command, true);
-            let mut batch = Box::<Batch>::default();
-            batch.push_reply(header, reply);
-            self.waits.told.push_back((self.id, Told::Served(batch)));
-        }
-        won
+        let mut batch = Box::<Batch>::default();
+        batch.push_reply(header, reply);
+        self.told.push_back((store.id, Told::Served(batch)));
+        Some(header)
     }
 
-    /// Tells the owners of its keys to forget a wait.
-    fn forget_at_owners(&mut self, note: &Note) {
+    fn forget_at_owners(&mut self, note: &WaitNote, store: &mut Store<'_>, out: &mut Out) {
         let (conn, seq) = (note.header.conn, note.header.seq);
         for &owner in &note.owners {
-            if owner == self.id {
-                self.on_forget(self.id, conn, seq);
+            if owner == store.id {
+                self.on_forget(Client::new(owner, conn), seq, store);
             } else {
-                self.send(owner, Message::Forget { conn, seq });
+                out.send(owner, Message::Forget { conn, seq });
             }
         }
     }
+}
 
-    /// A client no longer waits.
-    pub(super) fn on_forget(&mut self, origin: WorkerId, conn: ConnId, seq: u32) {
-        let found = self.waits.queues.find(Client::new(origin, conn), seq);
-        if let Some(id) = found {
-            self.remove_waiter(id);
-        }
-    }
-
-    /// A request of `origin`, which names only keys of this worker, found no data: it waits. Its
-    /// reply so far begins at `start`.
+/// Entering and leaving the queues.
+impl Waits {
+    /// A request found no data while it had its keys: its client waits.
     #[cold]
-    pub(super) fn begin_wait(
+    pub(super) fn on_no_data(
         &mut self,
         now: Now,
-        header: &Header,
-        args: Args<'_>,
-        wait: &Wait,
-        (origin, named): (WorkerId, Vec<KeyName>),
-        (out, start): (&mut Output, (usize, usize)),
+        found: NoData,
+        store: &mut Store<'_>,
+        out: &mut Out,
     ) {
-        let mut timed_out = Output::default();
-        timed_out.append_range(out, start, out.mark());
-        out.truncate(start);
-        let claim = Arc::<Claim>::default();
-        let keys = awaited(header, &args, wait);
-        let batch = self.batch_of(header, args);
-        let arrival = Arrival {
-            batch,
-            keys,
-            reach: Reach::Here(named),
-            claim: Arc::clone(&claim),
-        };
-        self.on_arrival(origin, arrival);
-        let note = Note {
-            header: *header,
-            timed_out,
-            deadline_us: wait.timeout_us.map(|us| now.mono_us.saturating_add(us)),
-            claim,
-            owners: vec![self.id],
-        };
-        let told = Told::Waits(Box::new(note));
-        self.waits.told.push_back((origin, told));
-    }
-
-    /// A request of this worker found no data at several workers, whose keys it still holds.
-    fn begin_wait_over(&mut self, now: Now, mut batch: Batch, gathered: &[Gathered], wait: &Wait) {
+        let NoData {
+            origin,
+            mut batch,
+            wait,
+            reach,
+        } = found;
         let timed_out = std::mem::take(&mut batch.replies);
         let (header, args, _) = batch.parts(0);
-        let keys = awaited(&header, &args, wait);
-        let only_awaited = gathered.iter().all(|g| keys.contains(&g.key));
-        let mut by_owner = BTreeMap::<WorkerId, Vec<KeyName>>::new();
-        for key in keys {
-            let owner = self.placement.owner(&key.1);
-            by_owner.entry(owner).or_default().push(key);
-        }
+        let names = wait.keys.map(|index| args.get(index));
+        let keys: Vec<KeyName> = names.map(|name| (header.db, name.into())).collect();
         let claim = Arc::<Claim>::default();
-        let owners: Vec<WorkerId> = by_owner.keys().copied().collect();
-        for (owner, keys) in by_owner {
-            let all = || gathered.iter().map(|g| (g.owner, g.key.clone()));
-            let arrival = Arrival {
-                batch: batch.copy_of(0),
-                reach: match only_awaited {
-                    true => Reach::Here(keys.clone()),
-                    false => Reach::Over(all().collect()),
-                },
-                keys,
-                claim: Arc::clone(&claim),
-            };
-            if owner == self.id {
-                self.on_arrival(self.id, arrival);
-            } else {
-                self.send(owner, Message::Await(Box::new(arrival)));
+        let owners = match reach {
+            Reach::Here(_) => {
+                let arrival = Arrival {
+                    batch,
+                    keys,
+                    reach,
+                    claim: Arc::clone(&claim),
+                };
+                self.on_arrival(origin, arrival, store);
+                vec![store.id]
             }
-        }
-        let note = Note {
+            Reach::Over(all) => {
+                let arrivals = arrivals(&mut batch, keys, &all, &claim, store);
+                let owners = arrivals.keys().copied().collect();
+                for (owner, arrival) in arrivals {
+                    if owner == store.id {
+                        self.on_arrival(origin, arrival, store);
+                    } else {
+                        out.send(owner, Message::Await(Box::new(arrival)));
+                    }
+                }
+                owners
+            }
+        };
+        let note = WaitNote {
             header,
             timed_out,
             deadline_us: wait.timeout_us.map(|us| now.mono_us.saturating_add(us)),
@@ -192,11 +228,11 @@ impl<P: Program> Worker<P> {
             owners,
         };
         let told = Told::Waits(Box::new(note));
-        self.waits.told.push_back((self.id, told));
+        self.told.push_back((origin, told));
     }
 
     /// A client of `origin` waits for keys of this worker.
-    pub(super) fn on_arrival(&mut self, origin: WorkerId, arrival: Arrival) {
+    pub(super) fn on_arrival(&mut self, origin: WorkerId, arrival: Arrival, store: &mut Store<'_>) {
         let Arrival {
             batch,
             mut keys,
@@ -209,10 +245,10 @@ impl<P: Program> Worker<P> {
         keys.sort_unstable();
         keys.dedup();
         for (db, bytes) in &keys {
-            let key = self.shard.key(bytes);
-            self.shard.observers_mut().await_key(*db, key);
+            let key = store.shard.key(bytes);
+            store.shard.observers_mut().await_key(*db, key);
         }
-        self.waits.queues.push(Waiter {
+        self.queues.push(Waiter {
             client: Client::new(origin, header.conn),
             seq: header.seq,
             batch: Some(batch),
@@ -222,240 +258,121 @@ impl<P: Program> Worker<P> {
         });
     }
 
-    pub(super) fn remove_waiter(&mut self, id: WaiterId) -> Option<Waiter> {
-        let waiter = self.waits.queues.remove(id)?;
+    /// A client no longer waits.
+    pub(super) fn on_forget(&mut self, client: Client, seq: u32, store: &mut Store<'_>) {
+        if let Some(id) = self.queues.find(client, seq) {
+            self.remove(id, store);
+        }
+    }
+
+    fn remove(&mut self, id: WaiterId, store: &mut Store<'_>) -> Option<Waiter> {
+        let waiter = self.queues.remove(id)?;
         for (db, bytes) in &waiter.keys {
-            let key = self.shard.key(bytes);
-            self.shard.observers_mut().forget_key(*db, key);
+            let key = store.shard.key(bytes);
+            store.shard.observers_mut().forget_key(*db, key);
         }
         Some(waiter)
     }
+}
 
-    /// A client of this worker begins to wait, unless the embedder ends it.
-    pub(super) fn on_waits(&mut self, note: Note) {
-        self.out.begins_to_wait(note.header);
-        self.waits.clients.insert(note);
+/// The waiter to send to each owner of awaited keys; `all` are the keys that its request needs.
+fn arrivals(
+    batch: &mut Batch,
+    awaited: Vec<KeyName>,
+    all: &[(WorkerId, KeyName)],
+    claim: &Arc<Claim>,
+    store: &Store<'_>,
+) -> BTreeMap<WorkerId, Arrival> {
+    let only_awaited = all.iter().all(|(_, key)| awaited.contains(key));
+    let mut by_owner = BTreeMap::<WorkerId, Vec<KeyName>>::new();
+    for key in awaited {
+        let owner = store.placement.owner(&key.1);
+        by_owner.entry(owner).or_default().push(key);
+    }
+    let mut arrival = |keys: Vec<KeyName>| Arrival {
+        batch: batch.copy_of(0),
+        reach: if only_awaited {
+            Reach::Here(keys.clone())
+        } else {
+            Reach::Over(all.to_vec())
+        },
+        keys,
+        claim: Arc::clone(claim),
+    };
+    let by_owner = by_owner.into_iter();
+    by_owner.map(|(to, keys)| (to, arrival(keys))).collect()
+}
+
+/// Waits for slots of which this node no longer gets data.
+impl Waits {
+    /// Whether the slots of awaited keys are to be checked again.
+    pub(super) fn must_look(&self, now: Now) -> bool {
+        now.mono_us >= self.looked_us + PERIOD_US
     }
 
-    /// A client of this worker was answered: owners that still have its wait forget it.
-    #[cold]
-    pub(super) fn waited_enough(&mut self, header: &Header) {
-        let conn = header.conn;
-        let waits = self.waits.clients.get(conn);
-        if waits.is_some_and(|note| note.header.seq == header.seq)
-            && let Some(note) = self.waits.clients.remove(conn)
-            && (note.owners.len() > 1 || !note.claim.is_taken())
-        {
-            self.forget_at_owners(&note);
-        }
+    /// The keys of all waiters.
+    pub(super) fn keys(&self) -> impl Iterator<Item = (WaiterId, &[u8])> {
+        let all = self.queues.all();
+        all.flat_map(|(id, waiter)| waiter.keys.iter().map(move |(_, key)| (id, &**key)))
     }
 
-    /// While `hold` is set, no waiter is served; the keys that they wait for stay on the shard's
-    /// list. Call [`Worker::settle`] after it ends.
-    pub fn hold_waiters(&mut self, hold: bool) {
-        self.waits.on_hold = hold;
+    /// The slots of awaited keys were checked: these keys, in order of waiters, are not served.
+    /// Returns the waits to end: for slots that are elsewhere, where the data is written, and for
+    /// slots that no node has served for so long that no request would wait for them.
+    pub(super) fn on_unserved(&mut self, now: Now, mut all: Vec<Unserved>) -> Vec<Unserved> {
+        self.looked_us = now.mono_us;
+        let before = std::mem::take(&mut self.unserved_us);
+        for Unserved { slot, .. } in &all {
+            let since_us = before.get(slot).copied().unwrap_or(now.mono_us);
+            self.unserved_us.insert(*slot, since_us);
+        }
+        let until_us = |slot: u16| self.unserved_us.get(&slot).map(|us| us + SLOT_PATIENCE_US);
+        all.retain(|key| match key.refused {
+            Refused::Elsewhere(_) => true,
+            Refused::NotYet => until_us(key.slot).is_some_and(|us| now.mono_us >= us),
+        });
+        all.dedup_by_key(|key| key.waiter);
+        all
     }
 
-    /// Call it after the commands of [`Worker::run_now`].
-    #[inline]
-    pub fn serve_waiters(&mut self, now: Now) {
-        if self.shard.observers().has_touched() {
-            self.serve(now, None);
-        }
-    }
-
-    /// Ends a hold; clients that wait for data at its keys are served before commands that wait to
-    /// hold them.
-    pub(super) fn let_go(&mut self, now: Now, ticket: Ticket) {
-        for (db, bytes) in std::mem::take(&mut self.waits.held) {
-            let key = self.shard.key(&bytes);
-            self.shard.observers_mut().touch_awaited(db, key);
-        }
-        if self.shard.observers().has_touched() {
-            self.serve(now, Some(ticket));
-        }
-        self.redeem(ticket);
-        self.locks.release(ticket);
-    }
-
-    /// Serves the waiters for touched keys, until no touched keys are left. `own` is a hold about
-    /// to end.
-    #[cold]
-    fn serve(&mut self, now: Now, own: Option<Ticket>) {
-        if self.waits.on_hold {
-            return;
-        }
-        while let Some(key) = self.shard.observers_mut().next_touched() {
-            if planted::is(Planted::LostWakeUp) && self.rng.below(8) == 0 {
-                continue;
-            }
-            self.serve_key(now, &key, own);
-        }
-    }
-
-    fn is_held(&self, key: &KeyName, own: Option<Ticket>) -> bool {
-        match own {
-            Some(ticket) => self.locks.holds_beside(ticket, key),
-            None => !self.locks.is_idle() && self.locks.blocks(key.0, &key.1),
-        }
-    }
-
-    fn serve_key(&mut self, now: Now, key: &KeyName, own: Option<Ticket>) {
-        let mut after = None;
-        while let Some(mut id) = self.waits.queues.next_at(key, after) {
-            if planted::is(Planted::LaterFirst) {
-                id = self.waits.queues.next_at(key, Some(id)).unwrap_or(id);
-            }
-            if self.is_held(key, own) {
-                // Even whether the key exists may not be checked.
-                self.waits.held.insert(key.clone());
-                return;
-            }
-            let name = self.shard.key(&key.1);
-            if !self.shard.contains(usize::from(key.0), name, now)
-                || self.serve_one(now, id, key, own) == Then::Stop
-            {
-                return;
-            }
-            after = Some(id);
-        }
-    }
-
-    fn serve_one(&mut self, now: Now, id: WaiterId, key: &KeyName, own: Option<Ticket>) -> Then {
-        let Some(waiter) = self.waits.queues.get_mut(id) else {
-            return Then::Next;
-        };
-        let Some(batch) = &mut waiter.batch else {
-            // It runs as a command over several workers, after which the key is touched again.
-            return Then::Stop;
-        };
-        let (header, args, _) = batch.parts(0);
-        let name = self.shard.key(&key.1);
-        let place = (usize::from(key.0), name);
-        if waiter.claim.is_taken()
-            || !P::is_ready(header.command, &mut self.shard, place, &args, now)
-        {
-            return Then::Next;
-        }
-        match &waiter.reach {
-            Reach::Over(keys) => {
-                let keys = keys.clone();
-                self.serve_over(now, id, keys);
-                Then::Stop
-            }
-            Reach::Here(keys) => {
-                let keys = keys.clone();
-                if keys.iter().any(|key| self.is_held(key, own)) {
-                    self.waits.held.insert(key.clone());
-                    return Then::Stop;
-                }
-                self.serve_here(now, id);
-                Then::Next
-            }
-        }
-    }
-
-    /// Executes a waiter's request here. A write takes the claim first; a read may find no data,
-    /// and then waits on.
-    fn serve_here(&mut self, now: Now, id: WaiterId) {
-        let Some(waiter) = self.waits.queues.get_mut(id) else {
-            return;
-        };
-        let Some(mut batch) = waiter.batch.take() else {
-            return;
-        };
-        let claim = Arc::clone(&waiter.claim);
-        let origin = waiter.client.origin;
-        let command = batch.requests.first().map_or(0, |r| r.header.command);
-        let writes = P::is_write(command);
-        if writes && !claim.take() {
-            self.remove_waiter(id);
-            return;
-        }
-        let waits = self.run_one(now, &mut batch, true).is_some();
-        debug_assert!(!waits || !writes, "what is ready does not wait");
-        if waits && !writes {
-            batch.replies.clear();
-            if let Some(waiter) = self.waits.queues.get_mut(id) {
-                waiter.batch = Some(batch);
-            }
-            return;
-        }
-        let served = writes || claim.take();
-        self.remove_waiter(id);
-        if served {
-            self.waits.told.push_back((origin, Told::Served(batch)));
-        }
-    }
-
-    /// Executes a waiter's request as a command over several workers.
-    fn serve_over(&mut self, now: Now, id: WaiterId, keys: Vec<(WorkerId, KeyName)>) {
-        let Some(waiter) = self.waits.queues.get_mut(id) else {
-            return;
-        };
-        let (origin, claim) = (waiter.client.origin, Arc::clone(&waiter.claim));
-        let Some(mut batch) = waiter.batch.take() else {
-            return;
-        };
-        let (header, _, out) = batch.parts(0);
-        if !self.may_run(now, &header, out) {
-            batch.requests[0].reply.end = batch.replies.mark();
-            self.remove_waiter(id);
-            if claim.take() {
-                self.waits.told.push_back((origin, Told::Served(batch)));
-            }
-            return;
-        }
-        let mut multi = Multi::on_keys(batch, keys);
-        multi.waiter = Some(id);
-        self.start(multi);
-    }
-
-    /// Every key is held: executes the request of a command over several workers, a waiter's or a
-    /// new one. The owners' data is unchanged if there is no reply yet. Returns the worker to reply
-    /// to.
-    pub(super) fn run_gathered(
-        &mut self,
-        now: Now,
-        batch: &mut Box<Batch>,
-        gathered: &[Gathered],
-        waiter: Option<WaiterId>,
-    ) -> Option<WorkerId> {
-        if batch.is_empty() {
-            // A cut of the logs has no request.
-            return Some(self.id);
-        }
-        std::mem::swap(&mut self.shard, &mut self.scratch);
-        let wait = self.run_one(now, batch, false);
-        std::mem::swap(&mut self.shard, &mut self.scratch);
-        let Some(id) = waiter else {
-            let Some(wait) = wait else {
-                return Some(self.id);
-            };
-            let batch = std::mem::take(batch);
-            self.begin_wait_over(now, *batch, gathered, &wait);
-            return None;
-        };
-        // Whatever the result, the waiters behind it may be considered.
-        for g in gathered.iter().filter(|g| g.owner == self.id) {
-            let key = self.shard.key(&g.key.1);
-            self.shard.observers_mut().touch_awaited(g.key.0, key);
-        }
-        let waiter = self.waits.queues.get_mut(id)?;
-        if wait.is_some() {
-            batch.replies.clear();
-            waiter.batch = Some(std::mem::take(batch));
-            return None;
-        }
-        let origin = waiter.client.origin;
-        let won = waiter.claim.take();
-        self.remove_waiter(id);
-        won.then_some(origin)
+    /// The request of a waiter, unless it is being executed: then it will be answered, or checked
+    /// again.
+    pub(super) fn request(&mut self, id: WaiterId) -> Option<Header> {
+        let batch = self.queues.get_mut(id)?.batch.as_ref()?;
+        batch.requests.first().map(|request| request.header)
     }
 }
 
-/// The keys that a request waits for.
-fn awaited(header: &Header, args: &Args<'_>, wait: &Wait) -> Vec<KeyName> {
-    let names = wait.keys.clone().map(|index| args.get(index));
-    names.map(|name| (header.db, name.into())).collect()
+/// Reports for the workers of clients.
+impl Waits {
+    #[inline]
+    pub(super) fn has_told(&self) -> bool {
+        !self.told.is_empty()
+    }
+
+    pub(super) fn next_told(&mut self) -> Option<(WorkerId, Told)> {
+        self.told.pop_front()
+    }
+
+    /// The replies to waiters of whose waits the worker of the client knows.
+    #[cold]
+    pub(super) fn take_served(&mut self) -> Vec<(WorkerId, Box<Batch>)> {
+        let (mut begun, mut served) = (Vec::new(), Vec::new());
+        for (to, told) in std::mem::take(&mut self.told) {
+            let client = |header: &Header| Client::new(to, header.conn);
+            let is_begun = |batch: &Batch| {
+                let mut requests = batch.requests.iter();
+                requests.any(|r| begun.contains(&client(&r.header)))
+            };
+            match told {
+                Told::Served(batch) if !is_begun(&batch) => served.push((to, batch)),
+                Told::Served(_) => self.told.push_back((to, told)),
+                Told::Waits(ref note) => {
+                    begun.push(client(&note.header));
+                    self.told.push_back((to, told));
+                }
+            }
+        }
+        served
+    }
 }

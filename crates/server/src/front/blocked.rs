@@ -1,6 +1,6 @@
 //! Clients that wait in a blocking command.
 //!
-//! The kernel records which clients wait for which keys (`rufous_kernel::wait`). This module keeps
+//! The kernel records which clients wait for which keys (`worker::waiting`). This module keeps
 //! the connection's side: a waiting connection runs no other request, it is read within bounds so
 //! that its end is noticed, and it resumes when data arrives, on timeout, by `CLIENT UNBLOCK`, or
 //! when the node stops.
@@ -91,8 +91,9 @@ impl Front {
 
     /// A stopping node ends all waits for data.
     pub(super) fn end_waits_to_stop(&mut self, now: Now, fx: &mut Effects<Message>) {
-        while self.stopping && self.kernel.waiting_clients() > 0 {
-            for conn in self.kernel.waiting_conns() {
+        while self.stopping && !self.kernel.waiting_clients().is_empty() {
+            let conns: Vec<_> = self.kernel.waiting_clients().conns().collect();
+            for conn in conns {
                 self.kernel.end_wait(conn, error(&STOPPING));
             }
             self.settle_kernel(now, fx);

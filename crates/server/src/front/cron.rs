@@ -88,7 +88,7 @@ impl Front {
         if self.pause.is_active() {
             wake = wake.min(self.pause.until_us.max(now.mono_us));
         }
-        if let Some(at) = self.kernel.next_wait_us() {
+        if let Some(at) = self.kernel.waiting_clients().next_deadline_us() {
             wake = wake.min(at.max(now.mono_us));
         }
         if let Some(at) = self.forward.wake_us() {

@@ -3,7 +3,6 @@
 
 use crate::durable::SlotMark;
 use crate::planted::{self, Planted};
-use crate::worker::leaving::Leaving;
 use crate::worker::serving::Waiting;
 use rufous_base::Now;
 use rufous_chain::{Envelope, Message, Peer, Refused, Replica};
@@ -103,7 +102,6 @@ pub(in crate::worker) struct Chains {
     /// Requests for slots that no node serves now.
     pub(in crate::worker) waiting: Waiting,
     /// Awaited slots that no node serves.
-    pub(in crate::worker) leaving: Leaving,
     /// Copying or dropping is not finished.
     pub(in crate::worker) more: bool,
     /// When its next step is due.

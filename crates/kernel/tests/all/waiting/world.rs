@@ -4,8 +4,8 @@
 use rufous_base::rng::Rng;
 use rufous_base::{Args, ConnId, Now, Output, WorkerId};
 use rufous_kernel::placement::Placement;
+use rufous_kernel::program::Wait;
 use rufous_kernel::shard::{ExpirySetting, NewValue, Shard};
-use rufous_kernel::wait::Wait;
 use rufous_kernel::worker::WaitEnd;
 use rufous_kernel::{Context, Header, Message, Outcome, Program, Submitted, Worker};
 use std::collections::{BTreeSet, VecDeque};
@@ -348,7 +348,7 @@ impl World {
             assert_eq!(self.workers[w].waiting(), 0, "a lock is left over");
             self.workers[w].shard.check();
             let waits = self.conns[w].iter().filter(|c| c.waits).count();
-            assert_eq!(self.workers[w].waiting_clients(), waits);
+            assert_eq!(self.workers[w].waiting_clients().len(), waits);
         }
         let conns = self.conns.iter().flatten();
         let awaited: BTreeSet<_> = conns
