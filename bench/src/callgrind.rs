@@ -18,17 +18,14 @@ use crate::date;
 use crate::loadgen::keys::Keys;
 use crate::loadgen::load::{Load, Stop};
 use crate::loadgen::source::{Limited, Mix};
-use crate::loadgen::template::{Command, Shape};
+use crate::loadgen::template::Command;
 use crate::measure::preload;
 use crate::options::RufousOptions;
 use crate::progress::Progress;
+use crate::sections::SHAPE;
 use crate::servers::{Server, ServerSpec, on_path};
 use crate::table::Table;
 
-const SHAPE: Shape = Shape {
-    key_bytes: 8,
-    value_bytes: 64,
-};
 const PIPELINE: usize = 16;
 const KEYS: u64 = 10_000;
 /// A server under valgrind takes its time.

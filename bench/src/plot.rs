@@ -34,6 +34,16 @@ pub struct Bar {
     pub label: String,
 }
 
+impl Bar {
+    pub fn new(series: usize, value: f64, label: String) -> Self {
+        Self {
+            series,
+            value,
+            label,
+        }
+    }
+}
+
 /// Bars that belong together.
 #[derive(Clone, Debug)]
 pub struct Group {
@@ -209,11 +219,7 @@ mod tests {
 
     #[test]
     fn a_chart_holds_its_bars_and_words() {
-        let bar = |series, value: f64| Bar {
-            series,
-            value,
-            label: format!("{value:.2} µs"),
-        };
+        let bar = |series, value: f64| Bar::new(series, value, format!("{value:.2} µs"));
         let chart = Chart {
             title: "CPU".into(),
             axis: "relative".into(),

@@ -70,6 +70,11 @@ impl Target {
         if self.met(value) { "met" } else { "not met" }
     }
 
+    /// Both as cells of a table.
+    pub fn cells(self, value: f64) -> [String; 2] {
+        [self.show(), self.verdict(value).to_owned()]
+    }
+
     pub fn limit(self) -> f64 {
         match self {
             Self::AtMost(limit) | Self::AtLeast(limit) => limit,

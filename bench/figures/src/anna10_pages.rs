@@ -119,11 +119,7 @@ fn levels(options: &Options, measured: &Measured) -> Report {
 fn group(name: &str, series: usize, value: f64, target: Option<f64>) -> Group {
     Group {
         label: name.to_owned(),
-        bars: vec![Bar {
-            series,
-            value,
-            label: format!("{value:.2}"),
-        }],
+        bars: vec![Bar::new(series, value, format!("{value:.2}"))],
         target,
     }
 }

@@ -185,11 +185,7 @@ fn throughput_chart(measured: &Measured) -> Chart {
             let ideal = measured.row(IDEAL, skew, THREADS)?;
             let value = row.ratio_to(ideal).median;
             let label = format!("{value:.2} ({:.1} M/s)", row.rate());
-            Some(Bar {
-                series,
-                value,
-                label,
-            })
+            Some(Bar::new(series, value, label))
         });
         Group {
             label: store.replace("Rufous, ", "").replace(", values", ""),
@@ -268,11 +264,10 @@ fn split(options: &Options, measured: &Measured) -> Report {
 }
 
 fn split_group(row: &Row, shares: &[f64]) -> Group {
-    let bars = shares.iter().enumerate().map(|(series, share)| Bar {
-        series,
-        value: share * 100.0,
-        label: format!("{:.1} %", share * 100.0),
-    });
+    let bars = shares
+        .iter()
+        .enumerate()
+        .map(|(series, share)| Bar::new(series, share * 100.0, format!("{:.1} %", share * 100.0)));
     Group {
         label: format!("zipf {}, {}", row.skew, row.store.replace("Rufous, ", "")),
         bars: bars.collect(),

@@ -63,7 +63,7 @@ fn throughput(options: &Options, measured: &Measured) -> Report {
             cells.extend([ratio.show(), by_cpu.show()]);
             if row.store == FULL {
                 let target = target(row.skew);
-                cells.extend([target.show(), target.verdict(ratio.median).to_owned()]);
+                cells.extend(target.cells(ratio.median));
             }
         }
         table.row(cells);
@@ -169,11 +169,7 @@ fn chart(measured: &Measured) -> Chart {
             let cluster = measured.row(CLUSTER, skew, pipeline)?;
             let value = row.ratio_to(cluster, |s| s.kops).median;
             let label = format!("{value:.2} ({:.0} k/s)", row.median(|s| s.kops));
-            Some(Bar {
-                series,
-                value,
-                label,
-            })
+            Some(Bar::new(series, value, label))
         });
         Group {
             label: format!("zipf {skew}, pipeline {pipeline}"),

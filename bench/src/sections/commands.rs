@@ -188,11 +188,8 @@ impl Outcome {
             let mut cells = vec![label.to_owned(), measured.server.clone()];
             cells.extend(measured.cells());
             if measured.server == RUFOUS {
-                cells.extend([
-                    self.ratio.show(),
-                    self.target.show(),
-                    self.target.verdict(self.ratio.median).to_owned(),
-                ]);
+                cells.push(self.ratio.show());
+                cells.extend(self.target.cells(self.ratio.median));
             }
             table.row(cells);
         }
@@ -212,11 +209,7 @@ impl Outcome {
                 } else {
                     cpu / unit
                 };
-                Some(Bar {
-                    series: i,
-                    value,
-                    label: format!("{value:.2}× · {cpu:.2} µs"),
-                })
+                Some(Bar::new(i, value, format!("{value:.2}× · {cpu:.2} µs")))
             })
             .collect();
         Group {

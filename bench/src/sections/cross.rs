@@ -7,12 +7,12 @@ use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Context, command};
+use super::{Context, SHAPE, command};
 use crate::client::{Client, encode};
 use crate::loadgen::keys::{self, Keys};
 use crate::loadgen::load::Load;
 use crate::loadgen::source::Mix;
-use crate::loadgen::template::{Command, Shape};
+use crate::loadgen::template::Command;
 use crate::measure::{Measured, Rounds, Sample, preload, ratio, window};
 use crate::plot::{Bar, Chart, Group};
 use crate::progress::Progress;
@@ -21,10 +21,6 @@ use crate::servers::Server;
 use crate::stats::{Summary, Target};
 use crate::table::Table;
 
-const SHAPE: Shape = Shape {
-    key_bytes: 8,
-    value_bytes: 64,
-};
 const TARGET: Target = Target::AtMost(1.6);
 const PIPELINE: usize = 16;
 const WORKERS: usize = 2;
@@ -177,20 +173,12 @@ fn report(outcomes: &[Outcome], connections: usize) -> Report {
         table.row(cells);
         let mut cells = vec![String::new(), "does not".into()];
         cells.extend(outcome.other.cells());
-        let ratio = outcome.ratio.median;
-        cells.extend([
-            outcome.ratio.show(),
-            TARGET.show(),
-            TARGET.verdict(ratio).into(),
-        ]);
+        cells.push(outcome.ratio.show());
+        cells.extend(TARGET.cells(outcome.ratio.median));
         table.row(cells);
         let bar = |series, measured: &Measured| {
             let value = measured.cpu_us_per_op.median;
-            Bar {
-                series,
-                value,
-                label: format!("{value:.2} µs"),
-            }
+            Bar::new(series, value, format!("{value:.2} µs"))
         };
         groups.push(Group {
             label: outcome.label.clone(),

@@ -61,12 +61,8 @@ pub(super) fn better_peer(
 
 /// One comparison: what with what, the ratio, the target, the verdict.
 pub(super) fn verdict(with: &str, ratio: f64, shown: String, target: Target) -> Vec<String> {
-    vec![
-        with.to_owned(),
-        shown,
-        target.show(),
-        target.verdict(ratio).to_owned(),
-    ]
+    let [target, verdict] = target.cells(ratio);
+    vec![with.to_owned(), shown, target, verdict]
 }
 
 /// A row of the usual figures.

@@ -5,11 +5,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::durable::{PAGE, figures, number, order};
-use super::{Context, command};
+use super::{Context, SHAPE, command};
 use crate::loadgen::keys::{Keys, MAX_KEYS};
 use crate::loadgen::load::Load;
 use crate::loadgen::source::{Mix, Preload};
-use crate::loadgen::template::{Command, Shape};
+use crate::loadgen::template::Command;
 use crate::measure::{Contestant, Measured, Sample, interleave, preload, ratio, window};
 use crate::options::RUFOUS;
 use crate::progress::Progress;
@@ -18,10 +18,6 @@ use crate::servers::ServerSpec;
 use crate::stats::{Summary, Target};
 use crate::table::Table;
 
-const SHAPE: Shape = Shape {
-    key_bytes: 8,
-    value_bytes: 64,
-};
 const PIPELINE: usize = 16;
 /// Of throughput, and of operations per CPU time, to those without a limit.
 const TARGET: Target = Target::AtLeast(0.7);
@@ -210,8 +206,7 @@ fn report(context: &Context, outcomes: &[Outcome]) -> Report {
             let mut cells = limited.row.clone();
             cells.extend([limited.throughput.show(), limited.per_cpu.show()]);
             if outcome.server == RUFOUS {
-                cells.push(TARGET.show());
-                cells.push(TARGET.verdict(limited.worse()).to_owned());
+                cells.extend(TARGET.cells(limited.worse()));
             }
             table.row(cells);
             notes.push(format!(

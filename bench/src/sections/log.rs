@@ -8,10 +8,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::durable::{LOGGED, PAGE, better_peer, figures, order, verdict};
-use super::{Context, command};
+use super::{Context, SHAPE, command};
 use crate::loadgen::keys::Keys;
 use crate::loadgen::source::Mix;
-use crate::loadgen::template::{Command, Shape};
+use crate::loadgen::template::Command;
 use crate::measure::{Contestant, Measured, Sample, interleave, interleave_settled, ratio};
 use crate::options::RUFOUS;
 use crate::progress::Progress;
@@ -20,10 +20,6 @@ use crate::servers::ServerSpec;
 use crate::stats::{Summary, Target};
 use crate::table::Table;
 
-const SHAPE: Shape = Shape {
-    key_bytes: 8,
-    value_bytes: 64,
-};
 const PIPELINE: usize = 16;
 /// CPU per write, everysec to no log.
 const LOG_COSTS: Target = Target::AtMost(1.15);

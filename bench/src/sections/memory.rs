@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Context, command, series_order};
-use crate::loadgen::template::{Command, Shape};
+use super::{Context, SHAPE, command, series_order};
+use crate::loadgen::template::Command;
 use crate::measure::preload;
 use crate::options::RUFOUS;
 use crate::plot::{Bar, Chart, Group};
@@ -18,10 +18,6 @@ use crate::servers::{Server, ServerSpec};
 use crate::stats::Target;
 use crate::table::Table;
 
-const SHAPE: Shape = Shape {
-    key_bytes: 8,
-    value_bytes: 64,
-};
 const TARGET: Target = Target::AtMost(0.7);
 /// Sizes relative to the first: tables that double have just done so at one or another of them.
 const GROWTH: [f64; 6] = [1.0, 1.05, 1.2, 1.4, 1.7, 2.1];
@@ -160,11 +156,7 @@ fn group(of_size: &[&Point], series: &[String], keys: u64) -> Group {
     let bars = series.iter().enumerate().filter_map(|(i, name)| {
         let point = of_size.iter().find(|p| p.server == *name)?;
         let label = format!("{:.0} B", point.settled);
-        Some(Bar {
-            series: i,
-            value: point.settled,
-            label,
-        })
+        Some(Bar::new(i, point.settled, label))
     });
     let peers = of_size
         .iter()

@@ -18,10 +18,17 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 
+use crate::loadgen::template::Shape;
 use crate::options::{Options, Part, RUFOUS};
 use crate::procfs::Machine;
 use crate::report::{Report, Setting};
 use crate::servers::{Server, pin_this_thread};
+
+/// Keys and values of the rows that do not say otherwise.
+pub const SHAPE: Shape = Shape {
+    key_bytes: 8,
+    value_bytes: 64,
+};
 
 /// What every section needs.
 pub struct Context {

@@ -6,14 +6,14 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Context, command, series_order};
+use super::{Context, SHAPE, command, series_order};
 use crate::date::unix_time;
 use crate::loadgen::keys::Keys;
 use crate::loadgen::latency::Latency;
 use crate::loadgen::paced::{self, Lane, Until};
 use crate::loadgen::reply::Check;
 use crate::loadgen::source::{Mix, Preload, Repeat, Source};
-use crate::loadgen::template::{Command, Shape};
+use crate::loadgen::template::Command;
 use crate::measure::preload;
 use crate::options::RUFOUS;
 use crate::plot::{Bar, Chart, Group};
@@ -23,10 +23,6 @@ use crate::servers::{Server, ServerSpec};
 use crate::stats::Target;
 use crate::table::Table;
 
-const SHAPE: Shape = Shape {
-    key_bytes: 8,
-    value_bytes: 64,
-};
 /// Milliseconds that p99.9 may move.
 const TARGET: Target = Target::AtMost(1.0);
 const PROBE_INTERVAL: Duration = Duration::from_micros(200);
@@ -275,11 +271,7 @@ fn report(outcomes: &[Outcome], plan: Plan) -> Report {
         let bars = series.iter().enumerate().filter_map(|(i, name)| {
             let outcome = of_event.iter().find(|o| o.server == *name)?;
             let value = outcome.moved_ms.max(0.0);
-            Some(Bar {
-                series: i,
-                value,
-                label: format!("{:+.2} ms", outcome.moved_ms),
-            })
+            Some(Bar::new(i, value, format!("{:+.2} ms", outcome.moved_ms)))
         });
         let target = Some(TARGET.limit());
         groups.push(Group {
@@ -322,7 +314,7 @@ fn cells(outcome: &Outcome, first: bool) -> Vec<String> {
     cells.extend(figures.map(|ms| format!("{ms:.2}")));
     cells.push(outcome.requests.to_string());
     if outcome.server == RUFOUS {
-        cells.extend([TARGET.show(), TARGET.verdict(outcome.moved_ms).to_owned()]);
+        cells.extend(TARGET.cells(outcome.moved_ms));
     }
     cells
 }

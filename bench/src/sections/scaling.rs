@@ -4,10 +4,10 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Context, command};
+use super::{Context, SHAPE, command};
 use crate::loadgen::keys::Keys;
 use crate::loadgen::source::Mix;
-use crate::loadgen::template::{Command, Shape};
+use crate::loadgen::template::Command;
 use crate::measure::{Contestant, Measured, interleave, ratio};
 use crate::plot::{Bar, Chart, Group};
 use crate::progress::Progress;
@@ -16,10 +16,6 @@ use crate::servers::{pin_this_thread, set_affinity};
 use crate::stats::{Summary, Target};
 use crate::table::Table;
 
-const SHAPE: Shape = Shape {
-    key_bytes: 8,
-    value_bytes: 64,
-};
 const TARGET: Target = Target::AtLeast(1.5);
 const PIPELINE: usize = 64;
 
@@ -97,12 +93,8 @@ fn report(outcomes: &[Outcome], connections: usize) -> Report {
             let mut cells = vec![label.to_owned(), measured.server.clone()];
             cells.extend(measured.cells());
             if i == 1 {
-                let ratio = outcome.ratio.median;
-                cells.extend([
-                    outcome.ratio.show(),
-                    TARGET.show(),
-                    TARGET.verdict(ratio).into(),
-                ]);
+                cells.push(outcome.ratio.show());
+                cells.extend(TARGET.cells(outcome.ratio.median));
             }
             table.row(cells);
         }
@@ -133,11 +125,7 @@ fn report(outcomes: &[Outcome], connections: usize) -> Report {
 fn group(outcome: &Outcome) -> Group {
     let bar = |(series, measured): (usize, &Measured)| {
         let value = measured.kops.median;
-        Bar {
-            series,
-            value,
-            label: format!("{value:.0} k/s"),
-        }
+        Bar::new(series, value, format!("{value:.0} k/s"))
     };
     let one = outcome.workers.first();
     Group {

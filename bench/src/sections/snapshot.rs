@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::durable::{PAGE, info, number, order};
-use super::{Context, command};
+use super::{Context, SHAPE, command};
 use crate::loadgen::keys::Keys;
 use crate::loadgen::latency::Latency;
 use crate::loadgen::paced::{self, Lane, Until};
 use crate::loadgen::source::Mix;
-use crate::loadgen::template::{Command, Shape};
+use crate::loadgen::template::Command;
 use crate::measure::preload;
 use crate::options::RUFOUS;
 use crate::procfs;
@@ -23,10 +23,6 @@ use crate::servers::Server;
 use crate::stats::{Summary, Target};
 use crate::table::Table;
 
-const SHAPE: Shape = Shape {
-    key_bytes: 8,
-    value_bytes: 64,
-};
 /// Connections, each with one request a millisecond: 20,000 requests per second.
 const LANES: u32 = 20;
 const INTERVAL: Duration = Duration::from_millis(1);

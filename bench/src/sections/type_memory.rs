@@ -176,11 +176,7 @@ fn group(rows: &[&Point], series: &[String], label: String) -> Group {
         let point = rows.iter().find(|p| p.server == *name)?;
         let (value, series) = (point.bytes_per_element, i);
         let label = format!("{value:.1} B");
-        Some(Bar {
-            series,
-            value,
-            label,
-        })
+        Some(Bar::new(series, value, label))
     });
     let peers = rows.iter().filter(|p| p.server != RUFOUS);
     let best = peers.map(|p| p.bytes_per_element).min_by(f64::total_cmp);

@@ -329,7 +329,7 @@ fn report(outcomes: &[Outcome], elements: u64) -> Report {
         if !outcome.kind.is_empty() {
             judged += 1;
             met += usize::from(TARGET.met(outcome.held_ms));
-            cells.extend([TARGET.show(), TARGET.verdict(outcome.held_ms).to_owned()]);
+            cells.extend(TARGET.cells(outcome.held_ms));
         }
         table.row(cells);
     }

@@ -87,6 +87,12 @@ fn held(node: &Runtime<Words>, turns: u64) {
     wait_until(node, |s| s.sum(|w| w.held_turns) == turns);
 }
 
+/// Sends, and waits until so many turns are held.
+fn holds(node: &Runtime<Words>, stream: &mut TcpStream, bytes: &[u8], turns: u64) {
+    stream.write_all(bytes).expect("sent");
+    held(node, turns);
+}
+
 fn has_nothing(stream: &TcpStream) {
     stream.set_nonblocking(true).expect("set");
     let error = (&mut &*stream).read(&mut [0]).expect_err("no reply yet");
@@ -104,18 +110,13 @@ fn gets(stream: &mut TcpStream, bytes: &[u8]) {
 fn replies_wait_for_their_gate_and_later_ones_behind_them() {
     let node = words();
     let [mut a, mut b, mut c, mut control] = [(); 4].map(|()| client(&node));
-    a.write_all(b"+").expect("sent");
-    held(&node, 1);
-    b.write_all(b".").expect("sent");
-    held(&node, 2);
-    a.write_all(b"+").expect("sent");
-    held(&node, 3);
-    c.write_all(b".q").expect("sent");
-    held(&node, 4);
+    holds(&node, &mut a, b"+", 1);
+    holds(&node, &mut b, b".", 2);
+    holds(&node, &mut a, b"+", 3);
+    holds(&node, &mut c, b".q", 4);
     [&a, &b, &c].into_iter().for_each(has_nothing);
     // Gate 1 lets the second go as well, which has none of its own.
-    control.write_all(b"1").expect("sent");
-    held(&node, 2);
+    holds(&node, &mut control, b"1", 2);
     gets(&mut a, b"+");
     gets(&mut b, b".");
     [&a, &b, &c].into_iter().for_each(has_nothing);
@@ -135,12 +136,9 @@ fn replies_wait_for_their_gate_and_later_ones_behind_them() {
 fn what_only_the_log_has_to_have_does_not_wait_for_more() {
     let node = words();
     let [mut a, mut b, mut c, mut d, mut control] = [(); 5].map(|()| client(&node));
-    a.write_all(b"+").expect("sent");
-    held(&node, 1);
-    b.write_all(b"l").expect("sent");
-    held(&node, 2);
-    d.write_all(b"ld").expect("sent");
-    held(&node, 3);
+    holds(&node, &mut a, b"+", 1);
+    holds(&node, &mut b, b"l", 2);
+    holds(&node, &mut d, b"ld", 3);
     // It is in no log yet, and nothing passes what came before it.
     control.write_all(b"B").expect("sent");
     [&a, &b, &d].into_iter().for_each(has_nothing);
@@ -156,12 +154,9 @@ fn what_only_the_log_has_to_have_does_not_wait_for_more() {
     assert_eq!(ask(&mut b, b"l"), b"l");
     [&a, &d].into_iter().for_each(has_nothing);
     // Behind others of its own connection, in its turn and after it.
-    a.write_all(b"l").expect("sent");
-    held(&node, 3);
-    b.write_all(b"+l").expect("sent");
-    held(&node, 4);
-    b.write_all(b"ll").expect("sent");
-    held(&node, 5);
+    holds(&node, &mut a, b"l", 3);
+    holds(&node, &mut b, b"+l", 4);
+    holds(&node, &mut b, b"ll", 5);
     c.write_all(b"l+lq").expect("sent");
     gets(&mut c, b"l");
     held(&node, 6);
@@ -178,12 +173,9 @@ fn what_only_the_log_has_to_have_does_not_wait_for_more() {
 fn what_waits_for_the_log_alone_outlives_what_waits_for_more() {
     let node = words();
     let [mut a, mut b, mut c, mut control] = [(); 4].map(|()| client(&node));
-    a.write_all(b"+").expect("sent");
-    held(&node, 1);
-    b.write_all(b"l").expect("sent");
-    held(&node, 2);
-    c.write_all(b"l+").expect("sent");
-    held(&node, 4);
+    holds(&node, &mut a, b"+", 1);
+    holds(&node, &mut b, b"l", 2);
+    holds(&node, &mut c, b"l+", 4);
     // What is said in the turn itself waits behind what is left.
     control.write_all(b"-").expect("sent");
     assert_eq!(read_to_end(&mut a), b"");
@@ -194,8 +186,7 @@ fn what_waits_for_the_log_alone_outlives_what_waits_for_more() {
     control.write_all(b"Z").expect("sent");
     gets(&mut b, b"l");
     held(&node, 1);
-    control.write_all(b"*").expect("sent");
-    held(&node, 0);
+    holds(&node, &mut control, b"*", 0);
     assert_eq!(ask(&mut b, b"l"), b"l");
 }
 
@@ -203,8 +194,7 @@ fn what_waits_for_the_log_alone_outlives_what_waits_for_more() {
 fn what_closes_at_once_does_not_wait_for_replies() {
     let node = words();
     let [mut a, mut b, mut control] = [(); 3].map(|()| client(&node));
-    a.write_all(b"+").expect("sent");
-    held(&node, 1);
+    holds(&node, &mut a, b"+", 1);
     b.write_all(b"x").expect("sent");
     assert_eq!(read_to_end(&mut b), b"");
     has_nothing(&a);
@@ -236,8 +226,7 @@ fn replies_of_one_connection_from_many_turns_leave_in_order() {
 fn a_drain_is_told_after_the_replies_that_it_follows() {
     let node = words();
     let (mut a, mut control) = (client(&node), client(&node));
-    a.write_all(b"+d").expect("sent");
-    held(&node, 1);
+    holds(&node, &mut a, b"+d", 1);
     has_nothing(&a);
     control.write_all(b"1").expect("sent");
     gets(&mut a, b"+D");
@@ -247,13 +236,10 @@ fn a_drain_is_told_after_the_replies_that_it_follows() {
 fn what_is_abandoned_is_never_answered_and_its_connections_are_closed() {
     let node = words();
     let [mut a, mut b, mut c, mut d, mut other] = [(); 5].map(|()| client(&node));
-    a.write_all(b"+").expect("sent");
-    held(&node, 1);
-    b.write_all(b".").expect("sent");
-    held(&node, 2);
+    holds(&node, &mut a, b"+", 1);
+    holds(&node, &mut b, b".", 2);
     // One that only waits to be told goes on.
-    d.write_all(b"d").expect("sent");
-    held(&node, 3);
+    holds(&node, &mut d, b"d", 3);
     // Its own reply waits for nothing that failed.
     other.write_all(b"!").expect("sent");
     gets(&mut other, b"!");
@@ -274,10 +260,8 @@ fn what_is_abandoned_is_never_answered_and_its_connections_are_closed() {
 fn what_was_passed_leaves_before_the_rest_is_abandoned() {
     let node = words();
     let [mut a, mut b, mut other] = [(); 3].map(|()| client(&node));
-    a.write_all(b"+").expect("sent");
-    held(&node, 1);
-    b.write_all(b"+").expect("sent");
-    held(&node, 2);
+    holds(&node, &mut a, b"+", 1);
+    holds(&node, &mut b, b"+", 2);
     other.write_all(b"1!").expect("sent");
     gets(&mut a, b"+");
     gets(&mut other, b"!");
