@@ -15,7 +15,6 @@
 //! - [`lattice`]: clients of keyspaces of which several workers have replicas
 //! - [`history`], [`model`], [`oracle`]: requests and replies, and whether they are right
 //! - [`settings`]: the configuration of a node
-//! - [`replicas`]: the scenario of replicas of lattice keyspaces alone
 //! - [`chains`]: the scenario of nodes that replicate along chains
 //! - [`cluster`]: the scenario of whole nodes of a cluster
 //! - [`gossip`]: the scenario of nodes that share lattice keyspaces
@@ -32,7 +31,6 @@ pub mod model;
 pub mod oracle;
 pub mod plan;
 pub mod queues;
-pub mod replicas;
 pub mod seat;
 pub mod settings;
 pub mod workload;

@@ -3,14 +3,14 @@
 
 use clap::Parser;
 use rufous_sim::engine::runner::{self, Args};
-use rufous_sim::{chains, cluster, engine, gossip, replicas, world};
+use rufous_sim::{chains, cluster, engine, gossip, world};
 use std::process::ExitCode;
 
 /// Runs a simulated world, one seed after the other.
 #[derive(Parser)]
 #[command(max_term_width = 100)]
 struct Line {
-    /// What is simulated: node, replicas, chains, cluster or gossip
+    /// What is simulated: node, chains, cluster or gossip
     #[arg(long, default_value = "node")]
     scenario: String,
     #[command(flatten)]
@@ -22,7 +22,6 @@ fn main() -> ExitCode {
     engine::keep_panics_quiet();
     let passed = match &*scenario {
         "node" => runner::main::<world::World>(&args),
-        "replicas" => runner::main::<replicas::World>(&args),
         "chains" => runner::main::<chains::World>(&args),
         "cluster" => runner::main::<cluster::World>(&args),
         "gossip" => runner::main::<gossip::World>(&args),

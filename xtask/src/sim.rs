@@ -4,17 +4,16 @@ use crate::{process, project};
 use anyhow::{Context, Result};
 
 /// The scenarios, and how many seeds of each the whole test run takes: a minute at most.
-const SHORT: [(&str, u64); 5] = [
+const SHORT: [(&str, u64); 4] = [
     ("node", 500),
-    ("replicas", 500),
     ("chains", 500),
     ("cluster", 30),
-    ("gossip", 500),
+    ("gossip", 900),
 ];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What is simulated: node, replicas, chains, cluster or gossip
+    /// What is simulated: node, chains, cluster or gossip
     #[arg(long, default_value = "node")]
     pub(crate) scenario: String,
     /// Run so many seeds (default: until stopped)

@@ -364,35 +364,19 @@ fn parse(level: &str) -> Result<Level> {
     level.parse().map_err(|error| anyhow!("{error}"))
 }
 
-/// What is tried in process: every level but causal, whose concurrent values are a server's business;
-/// and those of sessions once more, with sessions that may move.
-fn habits() -> Vec<(Contest, bool)> {
-    let levels = CONTESTS
-        .iter()
-        .filter(|contest| contest.name == contest.level);
-    let levels: Vec<Contest> = levels.filter(|c| c.name != "causal").copied().collect();
-    let moves = |contest: &&Contest| parse(contest.level).is_ok_and(sessions::is_of_sessions);
-    let moving = levels.iter().filter(moves).map(|contest| (*contest, true));
-    let staying = levels.iter().map(|contest| (*contest, false));
-    staying.chain(moving).collect()
-}
-
-/// Those that can be tried without a server.
+/// Levels in process: every one but causal, whose concurrent values are a server's business.
 fn in_process(options: &Options, progress: &Progress) -> Result<Vec<InProcess>> {
     let keys = options.keys();
     let mut rng = Rng::new(SKEW.to_bits());
     let requests = Popularity::new(keys, SKEW).requests_each(WORKERS, REQUESTS / 4, &mut rng);
     let mut all = Vec::new();
-    for (contest, moves) in habits() {
-        progress.doing(&format!("filling {} in process", contest.name));
+    let has_row = |of: &&Contest| of.name == of.level && of.name != "causal";
+    for contest in CONTESTS.iter().filter(has_row) {
+        let name = contest.name.to_owned();
+        progress.doing(&format!("filling {name} in process"));
         let habit = Habit {
             level: parse(contest.level)?,
             way: contest.way,
-            moves,
-        };
-        let name = match moves {
-            true => format!("{}, moves", contest.name),
-            false => contest.name.to_owned(),
         };
         let two = sessions::contestant(&name, habit, keys, WORKERS)?;
         let row = InProcess {

@@ -8,7 +8,6 @@ use super::anna10::{CUT_PIPELINE, EVENTUAL, InProcess, Measured, Options, Row, S
 use super::options::rufous;
 use super::rufous::GOSSIP_MS;
 use super::served::{self, Sample};
-use super::sessions;
 use super::sixes::{OPERATIONS, Way};
 use rufous_bench::plot::{Bar, Chart, Group};
 use rufous_bench::procfs::Machine;
@@ -227,18 +226,13 @@ fn in_process(options: &Options, measured: &Measured) -> Report {
 fn in_process_method(options: &Options) -> String {
     format!(
         "The same six operations of the same keys without connections and commands: {WORKERS} workers \
-         as in [anna-4](anna-4.md), each with 512 sessions that do theirs in turn, windows of {} ms, {} \
-         for each level. A session that stays with its worker, as every connection to a node does, \
-         keeps nothing: its level is what the worker does. One that *moves* notes which keys it has \
-         read or written, until all replicas have that, and takes their whole states along when it \
-         goes; no client of one node has to. One in {} times six operations here is a session's \
-         first at another worker, for which the same one stands: what a move takes is in the \
-         figures, and who moves more often pays more. Clients of the levels of transactions keep writes, and what they have read, in memory of their own. \
+         as in [anna-4](anna-4.md), windows of {} ms, {} for each level. A session stays \
+         with its worker, as every connection to a node does, and keeps nothing: its level is what the \
+         worker does. Clients of the levels of transactions keep writes, and what they have read, in memory of their own. \
          After the windows all replicas hold the same, or nothing is printed. *causal* is the \
          server's business, and only in the table above. The target is compared by CPU.",
         options.window().as_millis() / 2,
         options.windows(),
-        sessions::SIXES_A_MOVE,
     )
 }
 
@@ -336,7 +330,7 @@ fn code(measured: &Measured) -> Report {
              lines and tests, counted by the command itself, beside the lines of C++ that Anna needs on \
              top of simple eventual consistency (Figure 3 of the paper: lattice, server, client proxy). \
              The files named by their paths are what levels share: the lattices of strings, the list of \
-             levels, a client's session, a transaction under way, and what connections have seen at level \
+             levels, a transaction under way, and what connections have seen at level \
              causal. What serves commands, and stands \
              between these and a connection, is not counted here."
                 .into(),

@@ -15,7 +15,6 @@
 //! - [`member`]: numbers of replicas over all nodes
 //! - [`gossip`]: messages to other nodes, and repair of what was missed
 //! - `figures`: counters
-//! - [`session`]: the state of a client's session
 //! - [`transaction`]: the state of an open transaction
 #![forbid(unsafe_code)]
 
@@ -27,6 +26,5 @@ pub mod heard;
 pub use rufous_store::{changeset, level};
 pub mod member;
 pub mod replicas;
-pub mod session;
 mod streams;
 pub mod transaction;

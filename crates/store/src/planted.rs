@@ -28,14 +28,6 @@ pub enum Planted {
     GrowthLosesChange,
     /// Of a value of several chunks the log has only the first one.
     LogLosesChunk,
-    /// Sessions do not keep what they have read.
-    ReadsNotKept,
-    /// Sessions do not keep the states that their writes made.
-    WritesNotKept,
-    /// A session's write may have a stamp below its earlier ones.
-    NotAboveOwnWrites,
-    /// A session's write may have a stamp below what it has read.
-    NotAboveReads,
     /// Changes are shown before those that they may depend on.
     CutNotKept,
     /// Changes that replicas must apply together are sent and applied key by key.

@@ -1,7 +1,7 @@
 //! Whether what clients saw of lattice keys can be.
 //!
 //! Counters and sets are judged as the simulator judges them ([`rufous_sim::oracle::lattice`]),
-//! texts by its judge of sessions ([`rufous_sim::replicas::oracle`]). What is added here is
+//! texts by its judge of sessions ([`rufous_sim::oracle::sessions`]). What is added here is
 //! that all connections say the same in the end, that nobody is shown what nobody had asked
 //! for yet, and what nodes answer while faults last: none that serves refuses, and where nothing
 //! disturbs them, they answer everything.

@@ -20,10 +20,6 @@ pub enum Fault {
     MessageLost,
     /// A batch for another replica is lost now and then.
     BatchLost,
-    /// Each write of a transaction has a stamp of its own.
-    StampPerWrite,
-    /// Writes of a transaction are done before it is committed.
-    WritesAtOnce,
     /// Clocks run up to a quarter too fast or too slow, where a twentieth is allowed.
     Drift,
     /// A node that was dropped comes back with what its files have.

@@ -48,7 +48,7 @@ pub struct Flags {
     /// Scenario node: all seeds have lattice keyspaces
     #[arg(long)]
     pub lattice: bool,
-    /// Scenario replicas: all clients have this level
+    /// Scenario gossip: what the clients of all seeds do
     #[arg(long)]
     pub mode: Option<String>,
     /// Scenario cluster: so many nodes, with one worker each, and little load

@@ -8,12 +8,15 @@ use super::seat::Seat;
 use crate::engine::random::Random;
 use rufous_base::Now;
 use rufous_datatype::algebra::Algebra;
+use rufous_datatype::hash::{self, Hash};
 use rufous_datatype::set::{self, Set};
 use rufous_kernel::shard::{ExpirySetting, NewValue, Shard};
 use std::collections::BTreeSet;
 
 const SETS: [&str; 3] = ["ks1", "ks2", "ks3"];
 const REGISTERS: [&str; 2] = ["kr1", "kr2"];
+/// Of fields that are counted once.
+const HASHES: [&str; 2] = ["kh1", "kh2"];
 /// The first one is never removed.
 const COUNTERS: [&str; 2] = ["kc", "kd"];
 
@@ -45,6 +48,7 @@ struct Event {
 pub struct Deeds {
     events: Vec<Event>,
     made: u64,
+    has_hashes: bool,
     /// Members that were dropped.
     dropped: BTreeSet<usize>,
     /// Where the round began, and what the removable counter was then.
@@ -61,10 +65,18 @@ pub struct Place {
 }
 
 impl Deeds {
+    pub fn new(has_hashes: bool) -> Self {
+        Self {
+            has_hashes,
+            ..Self::default()
+        }
+    }
+
     /// Of what a client of this worker wants next, which key.
-    pub fn key(random: &mut Random) -> &'static str {
+    pub fn key(&self, random: &mut Random) -> &'static str {
         let all = SETS.into_iter().chain(REGISTERS).chain(COUNTERS);
-        let all: Vec<_> = all.collect();
+        let hashes = HASHES.into_iter().filter(|_| self.has_hashes);
+        let all: Vec<_> = all.chain(hashes).collect();
         all[random.index(all.len())]
     }
 
@@ -111,7 +123,7 @@ impl Deeds {
             if COUNTERS.contains(&key) {
                 let sum = shard.increment(0, name, by as i64, now);
                 assert!(matches!(sum, Some(Ok(_))), "it is a counter");
-            } else if SETS.contains(&key) {
+            } else if is_collection(key) {
                 update(shard, key, now, &made.to_string(), true);
             } else {
                 let mut text = made.to_string().into_bytes();
@@ -155,12 +167,12 @@ impl Deeds {
     /// When all is quiet, of the workers of all nodes.
     pub fn judge(&mut self, seats: &mut [&mut Seat], us: u64) -> Result<(), String> {
         self.nothing_came_back()?;
-        for key in SETS.into_iter().chain(REGISTERS) {
+        for key in SETS.into_iter().chain(HASHES).chain(REGISTERS) {
             let shown = same(seats, key, |seat| see(seat, key, us))?;
             self.judge_things(key, &shown)?;
         }
         for (at, key) in COUNTERS.into_iter().enumerate() {
-            let text = same(seats, key, |seat| text(seat, key, us))?;
+            let text = same(seats, key, |seat| seat.text(us, key.as_bytes()))?;
             let text = text.unwrap_or_else(|| b"0".to_vec());
             let sum = String::from_utf8_lossy(&text).parse().unwrap_or(u64::MAX);
             self.judge_count((key, at == 1), sum)?;
@@ -229,7 +241,7 @@ impl Deeds {
         }
         let lost = kept.difference(&touched).find(|t| !shown.contains(t));
         match lost {
-            Some(thing) if SETS.contains(&key) => {
+            Some(thing) if is_collection(key) => {
                 Err(format!("{key} has lost {thing}, which nobody removed"))
             }
             Some(_) if touched.is_empty() && shown.is_empty() => {
@@ -266,7 +278,7 @@ impl Deeds {
 
 /// Removes one member of those seen, or the key with all of them.
 fn remove(seat: &mut Seat, key: &str, mut seen: Things, us: u64, random: &mut Random) -> Things {
-    let whole = !SETS.contains(&key) || random.chance(0.2);
+    let whole = !is_collection(key) || random.chance(0.2);
     if !whole && !seen.is_empty() {
         let one = seen.iter().nth(random.index(seen.len())).copied();
         seen = one.into_iter().collect();
@@ -285,7 +297,7 @@ fn remove(seat: &mut Seat, key: &str, mut seen: Things, us: u64, random: &mut Ra
 }
 
 /// What all workers that have a replica say.
-fn same<T: PartialEq + std::fmt::Debug>(
+pub(super) fn same<T: PartialEq + std::fmt::Debug>(
     seats: &mut [&mut Seat],
     key: &str,
     mut ask: impl FnMut(&mut Seat) -> T,
@@ -312,21 +324,30 @@ fn same<T: PartialEq + std::fmt::Debug>(
         .ok_or_else(|| format!("nobody has {key}"))
 }
 
+/// Things of it are removed one by one, or all that are seen.
+fn is_collection(key: &str) -> bool {
+    SETS.contains(&key) || HASHES.contains(&key)
+}
+
 fn update(shard: &mut Shard, key: &str, now: Now, member: &str, add: bool) {
-    let member = member.as_bytes();
+    let (name, member) = (shard.key(key.as_bytes()), member.as_bytes());
+    if HASHES.contains(&key) {
+        let field = member;
+        let op = match add {
+            true => hash::Op::Increment { field, by: 1 },
+            false => hash::Op::Delete { field },
+        };
+        let done = shard.update::<Hash, _>(0, name, now, |editor| {
+            editor.apply(&op);
+        });
+        return assert!(done.is_ok(), "it is a hash");
+    }
     let op = match add {
         true => set::Op::Add { member },
         false => set::Op::Remove { member },
     };
-    let name = shard.key(key.as_bytes());
     let done = shard.update::<Set, _>(0, name, now, |editor| editor.apply(&op));
     assert!(done.is_ok(), "it is a set");
-}
-
-fn text(seat: &mut Seat, key: &str, us: u64) -> Option<Vec<u8>> {
-    let (now, key) = (seat.now(us), seat.shard.key(key.as_bytes()));
-    let value = seat.shard.get(0, key, now).ok().flatten();
-    value.map(|value| value.bytes().to_vec())
 }
 
 /// The present elements.
@@ -338,11 +359,21 @@ fn see(seat: &mut Seat, key: &str, us: u64) -> Things {
             .ok()
     };
     if COUNTERS.contains(&key) || REGISTERS.contains(&key) {
-        let text = text(seat, key, us);
+        let text = seat.text(us, key.as_bytes());
         return text.iter().filter_map(|text| number(text)).collect();
     }
     let now = seat.now(us);
     let name = seat.shard.key(key.as_bytes());
+    if HASHES.contains(&key) {
+        let view = seat.shard.collection::<Hash>(0, name, now);
+        let reply = view.map(|view| view.map(|view| Hash::execute(view, &hash::Op::All)));
+        let Ok(Some(hash::Reply::Pairs(fields))) = reply else {
+            return Things::new();
+        };
+        // What was counted twice is another thing.
+        let counted = fields.iter().filter(|(_, sum)| *sum == b"1");
+        return counted.filter_map(|(field, _)| number(field)).collect();
+    }
     let view = seat.shard.collection::<Set>(0, name, now);
     let reply = view.map(|view| view.map(|view| Set::execute(view, &set::Op::Members)));
     match reply {

@@ -12,15 +12,18 @@
 //! - [`seat`]: a worker, with its log
 //! - [`world`]: nodes, sessions, events in their order
 //! - [`deeds`]: the clients' operations, and whether their results are right
+//! - [`texts`]: in their place, sessions of which each reads and writes strings at one worker; what they saw
+//!   is judged by the level of the keyspace ([`crate::oracle::sessions`])
 
 pub mod deeds;
 pub mod plan;
 pub mod seat;
+pub mod texts;
 pub mod world;
 
 use crate::engine::runner::Flags;
 use crate::engine::{About, Engine, Fault, Scenario, Unsure};
-use plan::Plan;
+use plan::{Mode, Plan};
 use rufous_kernel::planted::Planted;
 pub use world::World;
 
@@ -36,6 +39,19 @@ impl Scenario for World {
             "back",
             "forgotten",
             "pieces",
+            "snapshot",
+            // Each run counts what its clients do.
+            "shared",
+            "saved",
+            "eventual",
+            "monotonic-reads",
+            "monotonic-writes",
+            "writes-follow-reads",
+            "read-your-writes",
+            "pram",
+            "pram+writes-follow-reads",
+            "causal",
+            "cut",
         ],
         many: 1_000,
         faults: &[
@@ -45,21 +61,34 @@ impl Scenario for World {
             Fault::Kernel(Planted::NotCompared),
             Fault::Kernel(Planted::NodeNotAwaited),
             Fault::Kernel(Planted::ToldNotLogged),
+            Fault::Kernel(Planted::ForgottenEarly),
+            Fault::Kernel(Planted::ChangeNotSent),
+            Fault::Kernel(Planted::CutNotKept),
+            Fault::Kernel(Planted::EpochInParts),
+            Fault::Kernel(Planted::EndTakesCounts),
+            Fault::Kernel(Planted::SnapshotMissesForgotten),
+            Fault::Kernel(Planted::CutNotKept),
+            Fault::Kernel(Planted::EpochInParts),
+            Fault::Kernel(Planted::EndTakesCounts),
+            Fault::Kernel(Planted::SnapshotMissesForgotten),
+            Fault::Kernel(Planted::ForgottenEarly),
+            Fault::Kernel(Planted::ChangeNotSent),
         ],
-        flags: &[],
+        flags: &["--mode"],
         unsure: Unsure::NEVER,
     };
 
-    type Options = ();
+    /// What the clients of all seeds do; each seed has its own where none is given.
+    type Options = Option<Mode>;
     type Plan = Plan;
     type Event = world::Event;
 
-    fn options(_: &Flags) -> Result<(), String> {
-        Ok(())
+    fn options(flags: &Flags) -> Result<Option<Mode>, String> {
+        flags.mode.as_deref().map(Mode::named).transpose()
     }
 
-    fn plan(seed: u64, (): &(), _: Fault) -> Plan {
-        Plan::new(seed)
+    fn plan(seed: u64, mode: &Option<Mode>, _: Fault) -> Plan {
+        Plan::new(seed, *mode)
     }
 
     fn build(plan: Plan, fault: Fault, engine: Engine<world::Event>) -> Self {
@@ -75,6 +104,7 @@ impl Scenario for World {
     }
 
     fn play(&mut self) -> Result<(), String> {
+        self.reach_mode();
         let done = self.run();
         self.reach_of_streams();
         done

@@ -1,12 +1,77 @@
 //! What a seed of the world of nodes stands for.
 
 use crate::engine::random::Random;
+use crate::oracle::sessions::Promise;
 use rufous_kernel::replicate::gossip::Limits;
+
+/// What clients do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Elements are added and removed, values written and deleted, and counters changed.
+    Shared,
+    /// Likewise; there are hashes of counts, too, and nodes make snapshots.
+    Saved,
+    /// Sessions read and write strings at a level.
+    Session(&'static str),
+    /// Sessions read and write strings with causal cuts.
+    Cut,
+}
+
+impl Mode {
+    pub const ALL: [Mode; 11] = [
+        Mode::Shared,
+        Mode::Saved,
+        Mode::Session("eventual"),
+        Mode::Session("monotonic-reads"),
+        Mode::Session("monotonic-writes"),
+        Mode::Session("writes-follow-reads"),
+        Mode::Session("read-your-writes"),
+        Mode::Session("pram"),
+        Mode::Session("pram+writes-follow-reads"),
+        Mode::Session("causal"),
+        Mode::Cut,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Shared => "shared",
+            Mode::Saved => "saved",
+            Mode::Session(level) => level,
+            Mode::Cut => "cut",
+        }
+    }
+
+    pub fn named(name: &str) -> Result<Mode, String> {
+        let found = Self::ALL.into_iter().find(|mode| mode.name() == name);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Mode::name).join(", ");
+            format!("no mode '{name}'; there are: {names}")
+        })
+    }
+
+    /// The level of the keyspace.
+    pub fn level(self) -> &'static str {
+        match self {
+            Mode::Session(level) => level,
+            _ => "eventual",
+        }
+    }
+}
+
+/// A client at one worker.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    pub node: usize,
+    pub worker: usize,
+    /// The strings that it writes, too.
+    pub writes: Vec<usize>,
+}
 
 /// See the module's description. Times are in microseconds.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub seed: u64,
+    pub mode: Mode,
     /// Of each node.
     pub workers: Vec<usize>,
     /// Workers of a node that have a replica of each key; 0: all.
@@ -30,18 +95,28 @@ pub struct Plan {
     pub breaks: f64,
     pub crashes: f64,
     pub drops: f64,
+    pub saves: f64,
+    /// Between two steps of a snapshot, and bytes in each.
+    pub save_us: u64,
+    pub save_bytes: usize,
+    /// Strings, and the sessions that read and write them.
+    pub texts: usize,
+    /// Each string is written by one session.
+    pub is_apart: bool,
+    pub readers: Vec<Reader>,
 }
 
 impl Plan {
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, mode: Option<Mode>) -> Self {
         let mut random = Random::new(seed, "gossip");
         let nodes = random.between(2, 4) as usize;
         let workers = (0..nodes).map(|_| random.between(1, 3) as usize).collect();
         let all = random.chance(0.6);
         let clock = |random: &mut Random| random.between(0, 4_000_000) as i64 - 2_000_000;
         let kept_bytes = random.skewed(200, 1 << 20) as usize;
-        Self {
+        let mut plan = Self {
             seed,
+            mode: Mode::Shared,
             workers,
             threads: if all { 0 } else { random.between(1, 2) as u16 },
             cut: all && random.chance(0.3),
@@ -62,6 +137,90 @@ impl Plan {
             breaks: if random.chance(0.7) { 0.05 } else { 0.0 },
             crashes: if random.chance(0.5) { 0.02 } else { 0.0 },
             drops: if random.chance(0.4) { 0.01 } else { 0.0 },
+            saves: 0.0,
+            save_us: 0,
+            save_bytes: 0,
+            texts: 0,
+            is_apart: false,
+            readers: Vec::new(),
+        };
+        let mut random = Random::new(seed, "gossip's mode");
+        let other = *random.pick(&Mode::ALL);
+        let own = random.weighted(&[(2, Mode::Shared), (3, other)]);
+        plan.mode = mode.unwrap_or(own);
+        match plan.mode {
+            Mode::Shared => {}
+            Mode::Saved => plan.save_slowly(&mut random),
+            Mode::Session(_) | Mode::Cut => plan.read(&mut random),
+        }
+        plan
+    }
+
+    /// What is deleted has been forgotten before a snapshot that knew of it is complete.
+    fn save_slowly(&mut self, random: &mut Random) {
+        let nodes = random.between(1, 2) as usize;
+        self.workers = (0..nodes).map(|_| random.between(2, 4) as usize).collect();
+        self.clocks.truncate(nodes);
+        self.rounds = random.between(4, 8) as usize;
+        self.operations = random.between(60, 200);
+        self.think_us = random.skewed(100, 1_000);
+        self.sync_us = random.skewed(10, 300);
+        self.gossip_ms = random.between(1, 3) as u32;
+        self.ring_us = random.skewed(50, 1_000);
+        self.delay_us = random.skewed(50, 1_000);
+        self.away_us = random.skewed(1_000, 20_000);
+        (self.breaks, self.drops) = (0.0, 0.0);
+        (self.crashes, self.saves) = (0.01, 0.05);
+        self.save_us = random.skewed(500, 10_000);
+        self.save_bytes = random.between(10, 80) as usize;
+    }
+
+    /// Sessions are faster than messages. Some only read: writes of their own would hide what is missing.
+    fn read(&mut self, random: &mut Random) {
+        (self.threads, self.cut) = (0, self.mode == Mode::Cut);
+        // Between nodes an order is promised as long as streams continue: none may overflow.
+        self.limits.kept_bytes = 1 << 22;
+        self.operations = random.between(100, 400);
+        self.think_us = random.skewed(20, 500);
+        self.sync_us = random.skewed(10, 100);
+        self.gossip_ms = match self.mode {
+            Mode::Cut => 1,
+            _ => random.between(1, 10) as u32,
+        };
+        self.ring_us = random.skewed(100, 10_000);
+        self.delay_us = random.skewed(1_000, 30_000);
+        self.breaks = random.weighted(&[(1, 0.0), (1, 0.005)]);
+        self.crashes = random.weighted(&[(2, 0.0), (1, 0.002)]);
+        // What only a dropped node had may be lost.
+        self.drops = 0.0;
+        let writers = random.between(1, 3) as usize;
+        self.is_apart = writers == 1 || random.chance(0.5);
+        self.texts = match self.is_apart {
+            true => 2 * writers,
+            false => random.between(2, 3) as usize,
+        };
+        for at in 0..writers + random.between(1, 3) as usize {
+            let node = at % self.workers.len();
+            let is_its = |key: &usize| at < writers && !(self.is_apart && key % writers != at);
+            self.readers.push(Reader {
+                node,
+                worker: random.index(self.workers[node]),
+                writes: (0..self.texts).filter(is_its).collect(),
+            });
+        }
+    }
+
+    /// What sessions that stay at one worker are promised.
+    pub fn promise(&self) -> Option<Promise> {
+        // invariant: modes name levels that there are
+        let level = || self.mode.level().parse().expect("a level");
+        match self.mode {
+            Mode::Shared | Mode::Saved => None,
+            Mode::Cut => Some(Promise::Cut),
+            // A worker sends the state of a key, and with that what others wrote there: this may come
+            // before what they had written elsewhere.
+            Mode::Session(_) if !self.is_apart => Some(Promise::Level(level())),
+            Mode::Session(_) => Some(Promise::Whole(level())),
         }
     }
 }

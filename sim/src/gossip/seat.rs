@@ -65,6 +65,8 @@ pub struct Seat {
     worker: WorkerId,
     clock: i64,
     pub log: Vec<u8>,
+    /// Bytes logged before the cut of the snapshot in progress, and the part written so far.
+    saving: Option<(usize, Vec<u8>)>,
     unsynced: Vec<u8>,
     gate: Vec<Said>,
     held: Option<Box<Held>>,
@@ -81,6 +83,8 @@ fn table(plan: &Plan) -> Arc<Keyspaces> {
         regime: Regime::Lattice,
         threads: plan.threads,
         cut: plan.cut,
+        // invariant: modes name levels that there are
+        level: plan.mode.level().parse().expect("a level"),
         gossip_ms: plan.gossip_ms,
         ..Keyspace::new("all", b"k")
     };
@@ -104,6 +108,7 @@ impl Seat {
             worker: own,
             clock: plan.clocks[at],
             log,
+            saving: None,
             unsynced: Vec::new(),
             gate: Vec::new(),
             held: None,
@@ -214,6 +219,21 @@ impl Seat {
         self.replicas.wrote(now, self.shard.changeset());
     }
 
+    pub fn text(&mut self, us: u64, key: &[u8]) -> Option<Vec<u8>> {
+        let (now, key) = (self.now(us), self.shard.key(key));
+        let value = self.shard.get(0, key, now).ok().flatten();
+        value.map(|value| value.bytes().to_vec())
+    }
+
+    /// The whole state of a key, as chunks of its type.
+    pub fn state(&mut self, us: u64, key: &[u8]) -> Vec<Vec<u8>> {
+        let (now, key) = (self.now(us), self.shard.key(key));
+        let mut chunks = Vec::new();
+        let mut keep = |_, chunk: &[u8]| chunks.push(chunk.to_vec());
+        self.shard.show_replica(0, key, now, &mut keep);
+        chunks
+    }
+
     /// A message of a worker of this node, or of another node's worker.
     pub fn receive(&mut self, us: u64, bytes: Arc<[u8]>) {
         let now = self.now(us);
@@ -270,6 +290,35 @@ impl Seat {
     pub fn sync(&mut self) -> Vec<Said> {
         self.log.append(&mut self.unsynced);
         std::mem::take(&mut self.gate)
+    }
+
+    /// Makes this the cut of a snapshot.
+    pub fn begin_snapshot(&mut self) {
+        self.unsynced.append(self.shard.journal());
+        self.log.append(&mut self.unsynced);
+        self.shard.begin_snapshot();
+        let mut saved = Vec::new();
+        self.shard.horizon_effect(&mut saved);
+        self.saving = Some((self.log.len(), saved));
+    }
+
+    pub fn is_saving(&self) -> bool {
+        self.saving.is_some()
+    }
+
+    /// Writes the next part of the snapshot; returns whether it is complete.
+    pub fn save_on(&mut self, bytes: usize) -> bool {
+        let Some((_, saved)) = &mut self.saving else {
+            return true;
+        };
+        !(self.shard.snapshot().is_running() && self.shard.snapshot_step(bytes, saved))
+    }
+
+    /// The snapshot takes the place of what was logged before it.
+    pub fn adopt_snapshot(&mut self) {
+        if let Some((before, saved)) = self.saving.take() {
+            self.log.splice(..before, saved);
+        }
     }
 
     /// Messages of one session are not sent in the next one.

@@ -2,11 +2,13 @@
 
 mod members;
 mod quiet;
+mod saves;
 mod sessions;
 
 use super::deeds::{Deeds, Place};
-use super::plan::Plan;
+use super::plan::{Mode, Plan};
 use super::seat::{Said, Seat, View};
+use super::texts::Texts;
 use crate::engine::random::Random;
 use crate::engine::scenario::drain;
 use crate::engine::{Engine, Fault};
@@ -33,6 +35,7 @@ pub enum Event {
     Break(usize, usize),
     Connect(usize, usize),
     Crash(usize),
+    Save(usize, usize),
     Start(usize),
     Drop(usize),
     Rejoin(usize),
@@ -73,6 +76,8 @@ pub struct World {
     sessions: BTreeMap<(usize, usize), Session>,
     view: View,
     deeds: Deeds,
+    /// In their place, where the plan has sessions.
+    texts: Option<Texts>,
     /// When the last message on a way arrives.
     ways: BTreeMap<(usize, usize, usize, usize), u64>,
     left: u64,
@@ -114,7 +119,8 @@ impl World {
                 nodes: (0..count as u16).collect(),
                 next: count as u16,
             },
-            deeds: Deeds::default(),
+            deeds: Deeds::new(plan.mode == Mode::Saved),
+            texts: Texts::new(&plan),
             ways: BTreeMap::new(),
             left: 0,
             numbers: 0,
@@ -139,7 +145,11 @@ impl World {
     }
 
     pub fn operations(&self) -> u64 {
-        self.deeds.len() as u64
+        (self.deeds.len() + self.texts.as_ref().map_or(0, Texts::operations)) as u64
+    }
+
+    pub(super) fn reach_mode(&mut self) {
+        self.engine.reach(self.plan.mode.name());
     }
 
     /// Rare states that streams to other nodes count themselves.
@@ -193,6 +203,11 @@ impl World {
             Event::Break(a, b) => self.disconnect(a, b),
             Event::Connect(a, b) => self.on_connect(a, b),
             Event::Crash(at) => self.on_crash(at),
+            Event::Save(at, life) => {
+                if self.is_in(at, life) {
+                    self.on_save(at);
+                }
+            }
             Event::Start(at) => self.on_start(at),
             Event::Drop(at) => self.on_drop(at),
             Event::Rejoin(at) => self.on_rejoin(at),
@@ -239,7 +254,10 @@ impl World {
                 }
                 Said::Sent(sent) => self.send(at, worker, sent),
                 Said::HasHeard => self.nodes[at].heard += 1,
-                Said::Reply(event) => self.deeds.reply(event),
+                Said::Reply(event) => match &mut self.texts {
+                    Some(texts) => texts.reply(event),
+                    None => self.deeds.reply(event),
+                },
             }
         }
         if told {
@@ -321,11 +339,14 @@ impl World {
         self.left -= 1;
         self.after(think, Event::Client);
         self.misfortune();
+        if self.texts.is_some() {
+            return self.read_or_write();
+        }
         let at = *self.random.pick(&serving);
         if !self.nodes[at].serves {
             return;
         }
-        let key = Deeds::key(&mut self.random);
+        let key = self.deeds.key(&mut self.random);
         let home = self.random.index(self.nodes[at].seats.len());
         let owner = self.nodes[at].seats[home].placement.owner(key.as_bytes());
         let worker = owner.index();
@@ -337,11 +358,32 @@ impl World {
         };
         let seat = &mut self.nodes[at].seats[worker];
         let event = self.deeds.act(seat, place, key, &mut self.random);
-        seat.say(Said::Reply(event));
+        let text = self.deeds.tell(event);
+        self.say(at, worker, event, &text);
+    }
+
+    fn say(&mut self, at: usize, worker: usize, event: usize, text: &str) {
+        self.nodes[at].seats[worker].say(Said::Reply(event));
         let who = format!("{}.{worker}", self.nodes[at].number);
-        let text = format_args!("{}", self.deeds.tell(event));
-        self.engine.note(who, text);
+        self.engine.note(who, format_args!("{text}"));
         self.end_turn(at, worker);
+    }
+
+    /// An operation of a session, if its node serves.
+    fn read_or_write(&mut self) {
+        let number = self.random.index(self.plan.readers.len());
+        let reader = &self.plan.readers[number];
+        let (at, worker) = (reader.node, reader.worker);
+        let node = &mut self.nodes[at];
+        let Some(texts) = self.texts.as_mut().filter(|_| node.serves) else {
+            return;
+        };
+        // A new one with every start.
+        let session = 1 + node.life * self.plan.readers.len() + number;
+        let (seat, us) = (&mut node.seats[worker], self.engine.now_us);
+        let event = texts.act(seat, (session, &reader.writes), us, &mut self.random);
+        let text = texts.tell(event);
+        self.say(at, worker, event, &text);
     }
 
     /// Something breaks now and then.
@@ -359,6 +401,10 @@ impl World {
         if self.random.chance(self.plan.drops) {
             let at = self.random.index(count);
             self.after(1, Event::Drop(at));
+        }
+        if self.plan.saves > 0.0 && self.random.chance(self.plan.saves) {
+            let at = self.random.index(count);
+            self.begin_save(at);
         }
     }
 

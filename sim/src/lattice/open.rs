@@ -51,6 +51,8 @@ pub(super) struct Open {
     values: BTreeMap<usize, Option<Thing>>,
     /// In an item cut, what has to be shown of what was read.
     first: BTreeMap<usize, View>,
+    /// The acts that made what it has read, where its replica has all keys of the keyspace.
+    read: BTreeSet<usize>,
 }
 
 impl Open {
@@ -68,6 +70,7 @@ impl Open {
             deleted: BTreeSet::new(),
             values: BTreeMap::new(),
             first: BTreeMap::new(),
+            read: BTreeSet::new(),
         }
     }
 
@@ -295,6 +298,7 @@ impl Lattice {
             return me.ask(Ask::Rollback, 1);
         }
         let mut deeds = open.kept;
+        self.write_over(&open.read, &mut deeds);
         for deed in &deeds {
             if let Some(thing) = deed.makes() {
                 self.uncommitted.remove(&thing);
@@ -317,6 +321,30 @@ impl Lattice {
         self.act(client, deeds, 1, now_us);
         if let Some(asked) = self.clients[client].asked.back_mut() {
             asked.ask = Ask::Commit(number);
+        }
+    }
+
+    /// Each worker has a replica of the key and of all others of its keyspace, all the time.
+    fn is_whole(&self, key: usize) -> bool {
+        let space = self.keys[key].space.map(|at| &self.spaces[at]);
+        space.is_some_and(|space| space.is_fixed && space.threads == 0)
+    }
+
+    /// What a transaction has read is before what it writes, and so is all that was written together
+    /// with that: there is no circle of dependencies.
+    fn write_over(&self, read: &BTreeSet<usize>, deeds: &mut [Deed]) {
+        for deed in deeds {
+            let Deed::Write { key, over, .. } = deed else {
+                continue;
+            };
+            if !self.is_whole(*key) {
+                continue;
+            }
+            let written = read.iter().flat_map(|act| &self.acts[*act].deeds);
+            over.extend(written.filter_map(|other| match other {
+                Deed::Write { key: at, value, .. } if at == key => *value,
+                _ => None,
+            }));
         }
     }
 
@@ -352,8 +380,13 @@ impl Lattice {
             .map_err(|why| format!("{name}: {why}"))?;
         let makes: BTreeSet<_> = open.kept.iter().flat_map(Deed::makes).collect();
         let (removed, is_deleted) = (open.removed.clone(), open.deleted.contains(&key));
+        let is_whole = self.is_whole(key);
         for thing in view.things.difference(&makes) {
             self.is_made(key, *thing)?;
+            let made = self.made.get(thing).filter(|_| is_whole);
+            if let (Some(act), Some(open)) = (made, &mut self.clients[client].open) {
+                open.read.insert(*act);
+            }
         }
         if !kind.is_register() {
             let is_own = |thing: &Thing| is_deleted || removed.contains(&(key, *thing));

@@ -101,7 +101,7 @@ impl Lattice {
             Deed::Write {
                 key, value, over, ..
             } => {
-                *over = session.over(*key);
+                over.extend(session.over(*key));
                 session.replace(*key, *value);
                 if value.is_none() && !was_there {
                     // A deletion writes only where its replica shows something.

@@ -93,6 +93,10 @@ impl Scenario for World {
             Fault::Kernel(Planted::ReadsNotCached),
             Fault::Kernel(Planted::StampsApart),
             Fault::Kernel(Planted::CommitLosesCommand),
+            Fault::Kernel(Planted::CutNotKept),
+            Fault::Kernel(Planted::EpochInParts),
+            Fault::Kernel(Planted::EndTakesCounts),
+            Fault::Kernel(Planted::SnapshotMissesForgotten),
         ],
         flags: &["--lattice"],
         unsure: Unsure {

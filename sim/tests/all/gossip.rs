@@ -1,9 +1,23 @@
 //! The scenario of nodes that share lattice keyspaces: some seeds pass, and each mechanism, switched off, is missed.
 
-use crate::common::{caught, run};
+use crate::common::{caught_saying, run};
 use rufous_sim::engine::probes::Probes;
-use rufous_sim::engine::{Scenario, keep_panics_quiet};
+use rufous_sim::engine::{self, Fault, Scenario, keep_panics_quiet};
 use rufous_sim::gossip::World;
+use rufous_sim::gossip::plan::Mode;
+use std::ops::Range;
+
+/// Looks among these seeds for one that fails with the fault alone, and says so.
+#[track_caller]
+fn caught_in(mode: &str, fault: &str, what: &str, seeds: Range<u64>) {
+    let mode = Mode::named(mode).expect("a mode");
+    caught_saying::<World>(fault, &Some(mode), what, seeds);
+}
+
+#[track_caller]
+fn caught(fault: &str, seeds: Range<u64>) {
+    caught_in("shared", fault, "", seeds);
+}
 
 #[test]
 fn some_seeds_pass_and_reach_what_is_rare() {
@@ -19,31 +33,80 @@ fn some_seeds_pass_and_reach_what_is_rare() {
 }
 
 #[test]
+fn every_level_keeps_what_it_promises() {
+    keep_panics_quiet();
+    for mode in Mode::ALL {
+        for seed in 0..20 {
+            let report = engine::run::<World>(seed, &Some(mode), Fault::None, false);
+            assert_eq!(report.failure, None, "seed {seed}, {}", mode.name());
+            let again = engine::run::<World>(seed, &Some(mode), Fault::None, false);
+            assert_eq!(report.hash, again.hash, "seed {seed}, {}", mode.name());
+        }
+    }
+}
+
+#[test]
+fn an_epoch_that_is_not_taken_together() {
+    let what = "was written before what the reader had read";
+    for mode in ["monotonic-writes", "pram"] {
+        caught_in(mode, "epoch-in-parts", what, 0..50);
+    }
+}
+
+#[test]
+fn changes_before_what_they_depend_on() {
+    let what = "was in the past of the read";
+    caught_in("cut", "cut-not-kept", what, 0..50);
+}
+
+#[test]
+fn removals_that_are_forgotten_at_once() {
+    caught_in("saved", "forgotten-early", "again", 0..100);
+}
+
+#[test]
+fn removals_that_are_forgotten_while_a_snapshot_is_made() {
+    caught_in("saved", "snapshot-misses-forgotten", "again", 0..100);
+}
+
+#[test]
+fn counts_that_go_with_removals_that_do_not_name_them() {
+    caught_in("saved", "end-takes-counts", "has lost", 0..100);
+}
+
+#[test]
+fn changes_that_others_are_not_told() {
+    for mode in ["shared", "eventual"] {
+        caught_in(mode, "change-not-sent", "after quiet", 0..50);
+    }
+}
+
+#[test]
 fn what_is_not_acknowledged_and_not_sent_again() {
-    caught::<World>("not-sent-again", 0..20);
+    caught("not-sent-again", 0..20);
 }
 
 #[test]
 fn what_was_missed_and_is_not_compared() {
-    caught::<World>("not-compared", 0..20);
+    caught("not-compared", 0..20);
 }
 
 #[test]
 fn forgetting_without_waiting_for_other_nodes() {
-    caught::<World>("node-not-awaited", 0..40);
+    caught("node-not-awaited", 0..40);
 }
 
 #[test]
 fn logs_that_do_not_have_what_was_said_to_be_known() {
-    caught::<World>("told-not-logged", 0..100);
+    caught("told-not-logged", 0..100);
 }
 
 #[test]
 fn members_that_come_back_with_what_they_had() {
-    caught::<World>("keeps-old-data", 0..20);
+    caught("keeps-old-data", 0..20);
 }
 
 #[test]
 fn nodes_that_serve_before_they_have_heard() {
-    caught::<World>("serves-at-once", 0..60);
+    caught("serves-at-once", 0..60);
 }

@@ -6,6 +6,5 @@ mod cluster;
 mod common;
 mod gossip;
 mod planted;
-mod replicas;
 mod seeds;
 mod traces;

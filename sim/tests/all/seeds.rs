@@ -3,7 +3,7 @@
 use crate::common::caught_saying;
 use rufous_sim::engine::seeds::{self, Saved};
 use rufous_sim::engine::{self, Fault, Scenario, keep_panics_quiet};
-use rufous_sim::{chains, cluster, gossip, replicas, world};
+use rufous_sim::{chains, cluster, gossip, world};
 use std::path::Path;
 
 fn saved() -> Vec<Saved> {
@@ -39,11 +39,6 @@ fn of_the_node() {
 }
 
 #[test]
-fn of_replicas() {
-    check::<replicas::World>();
-}
-
-#[test]
 fn of_chains() {
     check::<chains::World>();
 }
@@ -60,7 +55,7 @@ fn of_gossip() {
 
 #[test]
 fn each_is_of_a_scenario() {
-    let known = ["node", "replicas", "chains", "cluster", "gossip"];
+    let known = ["node", "chains", "cluster", "gossip"];
     for saved in saved() {
         assert!(known.contains(&&*saved.scenario), "{}", saved.scenario);
     }

@@ -1,6 +1,5 @@
 //! Causal, per key: a write replaces the values of the key that its session has read, and becomes a sibling of the
-//! concurrent ones. Values are dotted version vectors (`Siblings`) instead of registers. A session keeps what it has
-//! read, for replicas that lack it, and stamps its writes above that.
+//! concurrent ones. Values are dotted version vectors (`Siblings`) instead of registers.
 //!
 //! With `CUT` a keyspace also never shows a write before those that it may depend on: a batch waits until the
 //! receiver has everything that its sender had received.

@@ -1,4 +1,4 @@
-//! Eventual: replicas that have received the same writes show the same values. A session keeps nothing.
+//! Eventual: replicas that have received the same writes show the same values.
 
 use super::Spec;
 

@@ -1,5 +1,5 @@
-//! Consistency levels that need no coordination. Each is a composition of lattices and of state that a session keeps,
-//! in a file of its own. The kernel names no level: it asks a [`Level`] only for its parts.
+//! Consistency levels that need no coordination. Each is a file of its own: its name and its parts. The kernel names
+//! no level: it asks a [`Level`] only for its parts.
 
 pub mod causal;
 pub mod eventual;

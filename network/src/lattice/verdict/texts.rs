@@ -3,9 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rufous_sim::replicas::history::{Event, History, Quiet, What as Wish};
-use rufous_sim::replicas::oracle;
-use rufous_sim::replicas::plan::Mode;
+use rufous_sim::oracle::sessions::{self, Event, History, Promise, Quiet, What as Wish};
 
 use super::super::LEVEL;
 use super::{Act, Came, What, in_the_end, replay};
@@ -14,10 +12,8 @@ pub(super) fn judge(acts: &[&Act]) -> Result<(), String> {
     let Some(key) = acts.first().map(|act| act.key) else {
         return Ok(());
     };
-    let judged = history(acts).and_then(|history| {
-        let mode = Mode::Session(LEVEL);
-        oracle::judge(mode, false, &history)
-    });
+    let judged =
+        history(acts).and_then(|history| sessions::judge(Promise::of_level(LEVEL)?, &history));
     judged.map_err(|wrong| format!("{key}: {wrong}"))
 }
 
@@ -55,7 +51,6 @@ fn history(acts: &[&Act]) -> Result<History, String> {
         };
         history.ask(Event {
             session: act.session as usize,
-            transaction: None,
             key: 0,
             what,
             replied: act.came.is_answer(),

@@ -14,7 +14,10 @@ impl World {
         let us = self.engine.now_us;
         let seats = self.nodes.iter_mut().flat_map(|node| &mut node.seats);
         let mut seats: Vec<&mut Seat> = seats.collect();
-        self.deeds.judge(&mut seats, us)?;
+        match &mut self.texts {
+            Some(texts) => texts.judge_round(&mut seats, us)?,
+            None => self.deeds.judge(&mut seats, us)?,
+        }
         let mut forgotten = 0;
         for seat in seats {
             seat.shard.check();

@@ -1,4 +1,4 @@
-//! Whether what clients saw is what their level promises.
+//! Whether what sessions saw of strings is what their level promises.
 //!
 //! The definitions refer to versions in an order that the store chose and
 //! does not reveal. So each fact that must hold becomes a pair of writes of
@@ -9,28 +9,46 @@
 //! later ones.
 
 mod causal;
+mod guarantees;
+mod history;
 mod order;
-mod sessions;
-mod transactions;
 
-use super::client::level;
-use super::history::{Event, History, Value, What};
-use super::plan::Mode;
+pub use history::{Event, History, Quiet, Value, What};
+
 use order::Order;
+use rufous_kernel::replicate::level::Level;
 use std::collections::BTreeMap;
 
-/// `whole`: clients stay where they are, and every node has all keys.
-pub fn judge(mode: Mode, whole: bool, history: &History) -> Result<(), String> {
+/// What sessions are promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    Level(Level),
+    /// The same, where sessions stay at their replicas and these have all keys.
+    Whole(Level),
+    /// A causal cut over all keys.
+    Cut,
+}
+
+impl Promise {
+    /// Of sessions at a level.
+    pub fn of_level(name: &str) -> Result<Promise, String> {
+        let level = name.parse::<Level>();
+        level.map(Promise::Level).map_err(|error| error.to_string())
+    }
+}
+
+/// See the module's description.
+pub fn judge(promise: Promise, history: &History) -> Result<(), String> {
     let seen = Seen::of(history)?;
     let mut order = Order::new(history.values());
     seen.order_rounds(&mut order);
-    match mode {
-        Mode::Shared => {}
-        Mode::Session(_) => sessions::pairs(level(mode), whole, &seen, &mut order),
-        Mode::Cut => causal::pairs(&seen, &mut order),
-        Mode::ReadUncommitted | Mode::ReadCommitted | Mode::ItemCut => {
-            return transactions::judge(mode, &seen);
+    match promise {
+        Promise::Level(level) => guarantees::pairs(level, &seen, &mut order),
+        Promise::Whole(level) => {
+            guarantees::pairs(level, &seen, &mut order);
+            guarantees::in_order(level, &seen, &mut order);
         }
+        Promise::Cut => causal::pairs(&seen, &mut order),
     }
     order.check()
 }
@@ -82,12 +100,7 @@ impl<'a> Seen<'a> {
         if wrote.is_none_or(|&wrote| self.history.events[wrote].key != key) {
             return Err(format!("v{value} at key {key}, where nobody wrote it"));
         }
-        // A transaction sees its own writes before they are done.
-        let writer = self.writer(value).transaction;
-        let reader = self.history.events.get(at).and_then(|e| e.transaction);
-        if writer.is_none() || writer != reader {
-            self.happened[value as usize] = true;
-        }
+        self.happened[value as usize] = true;
         Ok(())
     }
 

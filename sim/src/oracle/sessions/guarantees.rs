@@ -1,9 +1,8 @@
 //! Session guarantees [HAT §5.1.3]. Each by itself, and PRAM and causal as
 //! what they consist of.
 
-use super::Seen;
 use super::order::Order;
-use crate::replicas::history::{Value, What};
+use super::{Seen, Value, What};
 use rufous_kernel::replicate::level::{
     Level, monotonic_reads, monotonic_writes, read_your_writes, writes_follow_reads,
 };
@@ -19,7 +18,7 @@ struct Session {
     reads: Vec<Value>,
 }
 
-pub(super) fn pairs(level: Level, whole: bool, seen: &Seen<'_>, order: &mut Order) {
+pub(super) fn pairs(level: Level, seen: &Seen<'_>, order: &mut Order) {
     let mut sessions: BTreeMap<usize, Session> = BTreeMap::new();
     for event in seen.events() {
         let session = sessions.entry(event.session).or_default();
@@ -28,11 +27,6 @@ pub(super) fn pairs(level: Level, whole: bool, seen: &Seen<'_>, order: &mut Orde
             What::Read(None) => {}
             What::Write(value) => session.write(level, event.key, value, order),
         }
-    }
-    // Writes of a session that are all at one node become visible in their order
-    // to a reader that stays at another node.
-    if whole && level.has(&monotonic_writes::LEVEL) {
-        in_order(seen, order);
     }
 }
 
@@ -69,9 +63,12 @@ impl Session {
     }
 }
 
-/// A client that has read a write of a session reads no other key in a state before
-/// an earlier write of that session.
-fn in_order(seen: &Seen<'_>, order: &mut Order) {
+/// Writes of a session that are all at one replica become visible in their order to a session that stays
+/// at another: once it has read one of them, it reads no other key in a state before an earlier one.
+pub(super) fn in_order(level: Level, seen: &Seen<'_>, order: &mut Order) {
+    if !level.has(&monotonic_writes::LEVEL) {
+        return;
+    }
     // The writes of each session; and for each reader how many it must see of each session.
     let mut writes: BTreeMap<usize, Vec<(usize, Value)>> = BTreeMap::new();
     let mut heard: BTreeMap<(usize, usize), usize> = BTreeMap::new();

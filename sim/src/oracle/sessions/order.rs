@@ -1,6 +1,6 @@
 //! Pairs of writes of which one must be before the other.
 
-use crate::replicas::history::Value;
+use super::Value;
 use std::fmt::Write;
 
 /// See the module's description.

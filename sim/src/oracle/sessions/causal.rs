@@ -1,9 +1,8 @@
 //! Causal over keys: no read of what is overwritten in its past, which is all
 //! that its session has done and read, and the pasts of these writes.
 
-use super::Seen;
 use super::order::Order;
-use crate::replicas::history::{Value, What};
+use super::{Seen, Value, What};
 use std::collections::{BTreeMap, BTreeSet};
 
 type Past = BTreeSet<Value>;

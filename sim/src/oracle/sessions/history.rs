@@ -15,20 +15,10 @@ pub enum What {
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
     pub session: usize,
-    /// The transaction it is part of.
-    pub transaction: Option<usize>,
     pub key: usize,
     pub what: What,
     /// The reply has arrived; otherwise the operation may or may not have been executed.
     pub replied: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Not ended, or it is unknown whether it was.
-    Open,
-    Committed,
-    RolledBack,
 }
 
 /// The end of a round, when no message was in transit.
@@ -43,7 +33,6 @@ pub struct Quiet {
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub events: Vec<Event>,
-    pub transactions: Vec<Outcome>,
     pub quiets: Vec<Quiet>,
     last: Value,
 }
