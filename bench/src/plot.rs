@@ -61,18 +61,26 @@ pub struct Chart {
     pub groups: Vec<Group>,
 }
 
-type Canvas<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+/// What a chart is drawn on.
+pub type Canvas<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+
+/// Result of drawing.
+pub type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+/// The text of a picture of some width and height.
+pub fn svg(size: (u32, u32), draw: impl FnOnce(&Canvas<'_>) -> Drawn) -> Result<String> {
+    let mut text = String::new();
+    let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
+    draw(&area)
+        .and_then(|()| Ok(area.present()?))
+        .map_err(|e| anyhow!("drawing a chart: {e}"))?;
+    drop(area);
+    Ok(text)
+}
 
 impl Chart {
     pub fn svg(&self) -> Result<String> {
-        let mut text = String::new();
-        let area = SVGBackend::with_string(&mut text, (WIDTH, self.height())).into_drawing_area();
-        self.draw(&area)
-            .map_err(|e| anyhow!("drawing a chart: {e}"))?;
-        area.present()
-            .map_err(|e| anyhow!("drawing a chart: {e}"))?;
-        drop(area);
-        Ok(text)
+        svg((WIDTH, self.height()), |area| self.draw(area))
     }
 
     fn height(&self) -> u32 {

@@ -1,7 +1,8 @@
 //! Line charts as SVG, both axes logarithmic: how something goes on with a number of processors.
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use plotters::prelude::*;
+use rufous_bench::plot::{Canvas, Drawn, svg};
 
 const SIZE: (u32, u32) = (900, 520);
 const COLOURS: [RGBColor; 6] = [
@@ -31,13 +32,7 @@ pub(crate) struct LineChart {
 
 impl LineChart {
     pub(crate) fn svg(&self) -> Result<String> {
-        let mut text = String::new();
-        let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-        self.draw(&area)
-            .and_then(|()| Ok(area.present()?))
-            .map_err(|e| anyhow!("drawing a chart: {e}"))?;
-        drop(area);
-        Ok(text)
+        svg(SIZE, |area| self.draw(area))
     }
 
     /// Least and greatest of all that is drawn.
@@ -53,10 +48,7 @@ impl LineChart {
             })
     }
 
-    fn draw(
-        &self,
-        area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
-    ) -> Result<(), Box<dyn std::error::Error>> {
+    fn draw(&self, area: &Canvas<'_>) -> Drawn {
         let ((left, right), (low, high)) = (self.range(|p| p.0), self.range(|p| p.1));
         area.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(area)

@@ -1,7 +1,8 @@
 //! Charts as SVG of something over time, with marks where something happened.
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use plotters::prelude::*;
+use rufous_bench::plot::{Canvas, Drawn, svg};
 
 const SIZE: (u32, u32) = (900, 420);
 const COLOURS: [RGBColor; 3] = [
@@ -28,19 +29,10 @@ pub(crate) struct TimeChart {
 
 impl TimeChart {
     pub(crate) fn svg(&self) -> Result<String> {
-        let mut text = String::new();
-        let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-        self.draw(&area)
-            .and_then(|()| Ok(area.present()?))
-            .map_err(|e| anyhow!("drawing a chart: {e}"))?;
-        drop(area);
-        Ok(text)
+        svg(SIZE, |area| self.draw(area))
     }
 
-    fn draw(
-        &self,
-        area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
-    ) -> Result<(), Box<dyn std::error::Error>> {
+    fn draw(&self, area: &Canvas<'_>) -> Drawn {
         let points = || self.courses.iter().flat_map(|course| &course.points);
         let most = |of: fn(&(f64, f64)) -> f64| points().map(of).fold(1e-9, f64::max);
         let (right, high) = (most(|point| point.0), most(|point| point.1));
