@@ -76,6 +76,39 @@ pub const SLOT_PATIENCE_US: u64 = 5_000_000;
 pub const COPY_PATIENCE_US: u64 = 100_000;
 /// All attempts to have another node execute it.
 pub const FORWARD_PATIENCE_US: u64 = 5_000_000;
+/// The number of these attempts.
+pub const FORWARD_TRIES: u32 = 8;
+/// The delay before the second attempt; doubled before each later one.
+pub const FORWARD_PAUSE_US: u64 = 10_000;
 
+// How long nodes of a cluster wait for one another, and how often they try.
+
+/// How often a heartbeat is sent to each node.
+pub const HEARTBEAT_US: u64 = 500_000;
+/// A node that has sent nothing for this long is taken to be down.
+pub const SILENCE_US: u64 = 4_000_000;
+/// A connection without a handshake by then is closed.
+pub const HANDSHAKE_PATIENCE_US: u64 = 10_000_000;
+/// A refused connection that does not read the reason by then is closed.
+pub const FAREWELL_US: u64 = 2_000_000;
+/// Time limit for establishing a connection to a node.
+pub const DIAL_PATIENCE_US: u64 = 3_000_000;
+/// Delay between two attempts: doubled each time, from the first value to the second.
+pub const DIAL_PAUSE_US: (u64, u64) = (50_000, 5_000_000);
+/// A session that has lasted this long resets the delay.
+pub const GOOD_SESSION_US: u64 = 2_000_000;
+/// Duration of the leases between members of a chain: at most this long a slot is not served after
+/// its chain has lost a node.
+pub const LEASE_US: u64 = 1_000_000;
+/// Least time between two epochs, unless a node has just failed. Progress of learners is reported
+/// by node and by worker: an epoch for each report would keep all nodes busy with mappings, and
+/// nodes that lag behind would lose their leases.
+pub const EPOCHS_APART_US: u64 = 200_000;
+/// How long a stopping node waits until other nodes have its writes.
+pub const STOP_PATIENCE_US: u64 = 5_000_000;
+
+const _: () = assert!(HEARTBEAT_US < SILENCE_US);
+const _: () = assert!(LEASE_US < SLOT_PATIENCE_US);
+const _: () = assert!(DIAL_PAUSE_US.0 < DIAL_PAUSE_US.1);
 const _: () = assert!(COPY_PATIENCE_US < ROUTE_PATIENCE_US);
 const _: () = assert!(ROUTE_PATIENCE_US <= FORWARD_PATIENCE_US);

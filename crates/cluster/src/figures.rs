@@ -32,7 +32,7 @@ pub struct Figures {
     pub past: Traffic,
     pub peers: Vec<PeerFigures>,
     /// Requests forwarded to other nodes, and requests received from them.
-    pub forward: Forwarding,
+    pub forward: ForwardFigures,
     pub chains: ChainFigures,
     /// Counters of lattice keyspaces.
     pub gossip: NodeFigures,
@@ -57,7 +57,7 @@ pub struct PeerFigures {
 
 /// A worker's counters of requests for other nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Forwarding {
+pub struct ForwardFigures {
     /// Sent to other nodes.
     pub forwarded: u64,
     pub under_way: u64,
@@ -124,7 +124,7 @@ impl Figures {
     }
 }
 
-impl Forwarding {
+impl ForwardFigures {
     pub fn merge(&mut self, other: &Self) {
         self.forwarded += other.forwarded;
         self.under_way += other.under_way;

@@ -6,6 +6,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`control`] | which mapping is in force, which worker still has to be told, the proposal of the next epoch |
+//! | [`forward`] | requests for other nodes: in flight, sent again, given up |
 //! | [`links`] | sessions of one worker with other nodes |
 //! | [`peer`] | messages between workers about sessions, and what links pass on |
 //! | [`common`] | what all workers of a node share: [`rooms`], bytes that wait for each node; [`reports`], progress of learners |
@@ -18,6 +19,7 @@ pub mod common;
 pub mod control;
 pub mod damage;
 pub mod figures;
+pub mod forward;
 pub mod links;
 pub mod peer;
 pub mod reports;

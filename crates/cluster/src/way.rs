@@ -55,6 +55,13 @@ pub struct Routing<'a, R> {
     pub reaches: R,
 }
 
+impl<R> Routing<'_, R> {
+    /// That of the mapping; 0 without one.
+    pub fn epoch(&self) -> u64 {
+        self.mapping.map_or(0, |mapping| mapping.epoch)
+    }
+}
+
 impl<R: Fn(NodeNo) -> bool> Routing<'_, R> {
     /// The route to keys of these slots; `None`: a key that every node serves.
     pub fn to_slots(&self, slots: impl IntoIterator<Item = Option<u16>>) -> Way {
@@ -148,6 +155,9 @@ impl NoWay {
     }
 }
 
+/// Why a request fails whose keys are on several nodes.
+pub const CROSSNODE: &str = "CROSSNODE Keys of this command are on several nodes: give them one hash tag, as in {tag}key, or use a command for each";
+
 /// A node's name in errors: its number, and the address for clients.
 pub fn name_of(mapping: Option<&Mapping>, no: NodeNo) -> String {
     let member = mapping.and_then(|mapping| mapping.members.get(&no));
@@ -165,13 +175,13 @@ pub fn has_one_head(mapping: &Mapping) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use rufous_mapping::planner::{self, Limits, Seen};
     use rufous_mapping::{Member, NodeId};
 
     /// Three nodes, one copy: the mapping, and a slot of each node.
-    fn three() -> (Mapping, [u16; 3]) {
+    pub(crate) fn three() -> (Mapping, [u16; 3]) {
         let member = |id: u8| Member {
             id: NodeId([id; 20]),
             incarnation: 1,

@@ -4,7 +4,7 @@
 use super::plan::{KEYS, Plan};
 use super::world::{What, World};
 use rufous_base::slot::{slot_of, worker_of_slot};
-use rufous_cluster::figures::Forwarding as Figures;
+use rufous_cluster::figures::ForwardFigures as Figures;
 use std::collections::BTreeMap;
 
 /// How often it is looked.

@@ -20,11 +20,6 @@ use rufous_wire::mapping::{decode, decode_member};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Least time between two epochs, unless a node has just failed. Progress of learners is reported
-/// by node and by worker: an epoch for each report would keep all nodes busy with mappings, and
-/// nodes that lag behind would lose their leases.
-pub const APART_US: u64 = 200_000;
-
 /// What a node's control is configured with.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -32,7 +27,7 @@ pub struct Settings {
     /// Copies of each key, in a cluster that has no mapping yet.
     pub copies: usize,
     pub workers: usize,
-    /// Least time between two epochs; see [`APART_US`].
+    /// Least time between two epochs; see `limits::EPOCHS_APART_US` in `crates/base`.
     pub apart_us: u64,
     pub limits: Limits,
 }

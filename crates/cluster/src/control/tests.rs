@@ -1,6 +1,7 @@
 //! Observation in, expected actions out.
 
 use super::*;
+use rufous_base::limits::EPOCHS_APART_US;
 use rufous_wire::mapping::{encode, encode_member};
 
 const ME: NodeId = NodeId([1; 20]);
@@ -38,7 +39,7 @@ fn control() -> Control {
         me: ME,
         copies: 1,
         workers: 2,
-        apart_us: APART_US,
+        apart_us: EPOCHS_APART_US,
         limits: Limits::default(),
     })
 }
@@ -94,10 +95,10 @@ fn the_leader_of_a_new_cluster_proposes_its_first_epoch() {
         is_current: false,
         ..empty.clone()
     };
-    check(&mut control, APART_US + 1, &away, &["forget"]);
+    check(&mut control, EPOCHS_APART_US + 1, &away, &["forget"]);
     check(
         &mut control,
-        APART_US + 1,
+        EPOCHS_APART_US + 1,
         &view(OTHER, None, &[ME]),
         &["forget"],
     );
@@ -191,7 +192,12 @@ fn epochs_are_apart_unless_a_node_has_just_gone() {
     let gone = |ms: u64| BTreeMap::from([(NodeNo(3), ms * 1_000)]);
     let none = BTreeMap::new();
     let is_time = |proposed: Option<u64>, away: &BTreeMap<NodeNo, u64>, ms: u64| {
-        is_time(proposed.map(|ms| ms * 1_000), away, APART_US, ms * 1_000)
+        is_time(
+            proposed.map(|ms| ms * 1_000),
+            away,
+            EPOCHS_APART_US,
+            ms * 1_000,
+        )
     };
     assert!(is_time(None, &none, 0));
     assert!(!is_time(Some(0), &none, 199));

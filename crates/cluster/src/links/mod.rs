@@ -16,6 +16,7 @@ use crate::peer::{Credit, Heard, PeerMessage, Session};
 use link::{Link, Up};
 use parked::Parked;
 use routes::{Attempt, Route};
+use rufous_base::limits::{FAREWELL_US, HANDSHAKE_PATIENCE_US, HEARTBEAT_US, SILENCE_US};
 use rufous_base::{Backlog, Close, ConnId, ConnInfo, Effects, Now, Origin, Read, WorkerId};
 use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::message::Heartbeat;
@@ -23,18 +24,6 @@ use rufous_wire::session::Peer;
 use rufous_wire::{Body, Class, Envelope, Event, Refused};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// How often a heartbeat is sent to each node.
-const BEAT_US: u64 = 500_000;
-
-/// A node that has sent nothing for this long is taken to be down.
-const SILENCE_US: u64 = 4_000_000;
-
-/// A connection without a handshake by then is closed.
-const NAMELESS_US: u64 = 10_000_000;
-
-/// A refused connection that does not read the reason by then is closed.
-const FAREWELL_US: u64 = 2_000_000;
 
 /// Log lines about refusals in a period; further ones are only counted.
 const MAX_LINES: u32 = 10;
@@ -418,14 +407,14 @@ impl Links {
                     fx.at_once.closes.push((link.conn, Close::Now));
                 }
                 (Some(_), _) => {}
-                (None, None) if late(link.opened_us, NAMELESS_US) => {
+                (None, None) if late(link.opened_us, HANDSHAKE_PATIENCE_US) => {
                     self.refuse(now, slot, &Refused::Silent, fx);
                 }
                 (None, None) => {}
                 (None, Some(_)) if late(link.heard_us, SILENCE_US) => {
                     self.refuse(now, slot, &Refused::Silent, fx);
                 }
-                (None, Some(up)) if late(link.beat_us, BEAT_US) => {
+                (None, Some(up)) if late(link.beat_us, HEARTBEAT_US) => {
                     link.beat_us = now.mono_us;
                     let beat = self.envelope(Body::Heartbeat(Heartbeat {}));
                     self.send_by(now, up.no, up.session, Class::Control, &beat, fx);

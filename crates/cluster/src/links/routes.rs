@@ -3,19 +3,11 @@
 use super::Links;
 use crate::peer::{Heard, PeerMessage, Session};
 use crate::way::Routing;
+use rufous_base::limits::{DIAL_PATIENCE_US, DIAL_PAUSE_US, GOOD_SESSION_US};
 use rufous_base::{Dial, Effects, Now, WorkerId};
 use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::Refused;
 use std::sync::Arc;
-
-/// Time limit for establishing a connection.
-const PATIENCE_US: u64 = 3_000_000;
-
-/// Delay between two attempts: doubled each time, from the first value to the second.
-const PAUSE_US: (u64, u64) = (50_000, 5_000_000);
-
-/// A session that has lasted this long resets the delay.
-const GOOD_US: u64 = 2_000_000;
 
 /// The session with a node, as one worker knows it.
 #[derive(Clone, Copy, Debug)]
@@ -192,7 +184,7 @@ impl Links {
             let attempt = self.attempts.entry(*no).or_insert_with(|| Attempt {
                 token: None,
                 due_us: now.mono_us,
-                pause_us: PAUSE_US.0,
+                pause_us: DIAL_PAUSE_US.0,
                 said: String::new(),
             });
             if attempt.token.is_some() || attempt.due_us > now.mono_us {
@@ -205,7 +197,7 @@ impl Links {
             fx.dials.push(Dial {
                 token,
                 to: member.peer.clone(),
-                within_us: PATIENCE_US,
+                within_us: DIAL_PATIENCE_US,
             });
         }
     }
@@ -237,11 +229,11 @@ impl Links {
             return;
         };
         attempt.token = None;
-        if lasted_us.is_some_and(|lasted| lasted >= GOOD_US) {
-            attempt.pause_us = PAUSE_US.0;
+        if lasted_us.is_some_and(|lasted| lasted >= GOOD_SESSION_US) {
+            attempt.pause_us = DIAL_PAUSE_US.0;
             attempt.said.clear();
         }
         attempt.due_us = now.mono_us + attempt.pause_us;
-        attempt.pause_us = (attempt.pause_us * 2).min(PAUSE_US.1);
+        attempt.pause_us = (attempt.pause_us * 2).min(DIAL_PAUSE_US.1);
     }
 }

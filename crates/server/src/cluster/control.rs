@@ -8,9 +8,8 @@ use super::state::Cluster;
 use crate::front::Message;
 use rufous::runtime::{Handle, Teller, Untold};
 use rufous_base::WorkerId;
-use rufous_cluster::control::{
-    APART_US, Action, Control, Data, Outcome, Settings, Stored, View, announced,
-};
+use rufous_base::limits::EPOCHS_APART_US;
+use rufous_cluster::control::{Action, Control, Data, Outcome, Settings, Stored, View, announced};
 use rufous_coordinator as coordinator;
 use rufous_coordinator::{Coordinator, Proposed};
 use rufous_kernel::replicate::member::MOST_NODES;
@@ -45,7 +44,7 @@ pub async fn serve<C: Coordinator>(
         me: NodeId(cluster.common.local.id),
         copies: cluster.settings.copies,
         workers: teller.workers(),
-        apart_us: APART_US,
+        apart_us: EPOCHS_APART_US,
         limits: Limits::default(),
     };
     let mut hands = Hands {

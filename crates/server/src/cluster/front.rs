@@ -1,10 +1,12 @@
 //! The border between a worker's front and other nodes: the connections that belong to peers.
 
-use super::figures::Figures;
+use super::figures::{Figures, ForwardFigures};
 use super::links::Links;
+use super::redirect::Door;
 use super::{Heard, PeerMessage};
 use crate::front::{Front, Message};
 use rufous_base::{Close, ConnId, ConnInfo, Effects, Now, Read, WorkerId};
+use rufous_mapping::NodeNo;
 use rufous_wire::{Body, Class};
 
 /// Whether a connection is to a node, or from a process that claims to be one.
@@ -21,7 +23,12 @@ impl Front {
     /// This worker's counters of traffic with other nodes.
     pub fn peer_figures(&self) -> Option<Figures> {
         let mut figures = self.links()?.figures();
-        figures.forward = self.forward.figures();
+        figures.forward = ForwardFigures {
+            split: self.split.begun,
+            served: self.served.served,
+            not_here: self.served.not_here,
+            ..self.forwarding.figures()
+        };
         figures.chains = self.kernel.chain_figures().unwrap_or_default();
         figures.gossip = self.kernel.node_figures().unwrap_or_default();
         Some(figures)
@@ -70,6 +77,14 @@ impl Front {
             links.on_peer_message(now, from, message, fx);
             self.hear_peers(now, fx);
         }
+    }
+
+    /// The node stops: no requests are forwarded any more.
+    pub(crate) fn end_forwarding(&mut self, now: Now, fx: &mut Effects<Message>) {
+        if let Some(links) = &self.links {
+            self.forwarding.on_stop(&links.routing());
+        }
+        self.carry_out_forwarding(now, fx);
     }
 
     /// A message of the control thread: a mapping.
@@ -124,19 +139,22 @@ impl Front {
         match heard {
             Heard::Mapping(mapping) => {
                 self.act_by(now, &mapping, fx);
-                self.news_of_ways();
-                self.hold_up_misdirected(fx);
+                if let Some(links) = &self.links {
+                    self.forwarding.on_mapping(&links.routing());
+                }
                 self.hold_up_under_way(fx);
             }
             Heard::Up(no) => {
                 self.kernel.on_peer_up(now, no);
                 self.served.renew(no);
-                self.news_of_ways();
+                self.forwarding.on_link_up();
             }
             Heard::Down(no) => {
                 self.kernel.on_peer_down(no);
                 self.served.renew(no);
-                self.doubt(now, no, fx);
+                if let Some(links) = &self.links {
+                    self.forwarding.on_link_lost(now, no, &links.routing());
+                }
             }
             Heard::Message(no, envelope) => {
                 let (epoch, from) = (envelope.epoch, envelope.from);
@@ -145,7 +163,11 @@ impl Front {
                         self.on_requests(now, no, (from, requests), fx);
                     }
                     Some(Body::Replies(replies)) => {
-                        self.on_replies(now, no, (epoch, replies), fx);
+                        if let Some(links) = &self.links {
+                            let replies = (epoch, replies);
+                            let routing = links.routing();
+                            self.forwarding.on_replies(now, no, replies, &routing);
+                        }
                     }
                     Some(Body::Gossip(gossip)) => {
                         self.hear_gossip(now, no, (from, &gossip.batch), fx);
@@ -154,23 +176,60 @@ impl Front {
                 }
             }
         }
+        self.carry_out_forwarding(now, fx);
     }
 
-    /// A route may have opened.
-    fn news_of_ways(&mut self) {
-        self.forward.news += 1;
-        self.forward.again.look = true;
+    /// Slots may have moved to other nodes: requests pending at this node's workers may come back
+    /// ([`Front::forward_late`]). So that none is overtaken, their connections run no new ones.
+    fn hold_up_under_way(&mut self, fx: &mut Effects<Message>) {
+        let all = self.connections.iter().flatten();
+        let waits = all
+            .filter(|connection| connection.door() == Door::Plain && !connection.slots.is_empty());
+        let waits: Vec<ConnId> = waits.map(|connection| connection.id).collect();
+        for conn in waits {
+            self.hold_up(conn, fx);
+        }
+    }
+
+    /// Sends a message on the session with a node.
+    pub(super) fn send_to(
+        &mut self,
+        now: Now,
+        no: NodeNo,
+        class: Class,
+        body: Body,
+        fx: &mut Effects<Message>,
+    ) {
+        if let Some(links) = &mut self.links {
+            let envelope = links.envelope(body);
+            links.send(now, no, class, envelope, fx);
+        }
+    }
+
+    /// Ends the session with a node.
+    pub(super) fn refuse_peer(
+        &mut self,
+        now: Now,
+        no: NodeNo,
+        why: &'static str,
+        fx: &mut Effects<Message>,
+    ) {
+        if let Some(links) = &mut self.links {
+            links.refuse_node(now, no, why, fx);
+        }
     }
 
     /// Applies what a step has left for other nodes, and sends messages to them.
     #[inline]
     pub(crate) fn settle_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
         if self.links.is_some() {
-            self.forward.tick(now);
+            self.forwarding.on_time(now);
             self.hear_peers(now, fx);
             self.step_chains(now, fx);
-            self.take_back(now, fx);
-            self.send_again(now, fx);
+            if let Some(links) = &self.links {
+                self.forwarding.on_step(now, &links.routing());
+            }
+            self.carry_out_forwarding(now, fx);
             self.serve_held(now, fx);
         }
     }
@@ -181,7 +240,8 @@ impl Front {
         if self.links.is_some() {
             self.tell_peers(now, fx);
             self.send_gossip(now, fx);
-            self.send_all_requests(now, fx);
+            self.forwarding.on_turn_end();
+            self.carry_out_forwarding(now, fx);
             self.send_replies(now, fx);
         }
     }

@@ -24,24 +24,22 @@
 //! | [`tls`] | certificates between nodes |
 //! | `redirect` | `MOVED` replies, for clients that know the cluster |
 //! | `way` | the nodes of a request's keys, for all other clients |
-//! | [`forward`] | requests for other nodes; `again`: those to be sent again, `returned`: those whose keys moved before they ran here, `split`: those of several nodes, `wide`: those about all keys |
+//! | `forward` | requests for other nodes; `split`: those of several nodes, `wide`: those about all keys |
 //! | `serve` | requests of other nodes; `jobs`: the receivers of their replies; `words`: requests as bytes |
 //! | `gossip` | lattice keyspaces that other nodes share |
 //! | `front` | the border to the front of a worker |
 
 pub mod about;
-mod again;
 pub mod control;
 #[cfg(feature = "etcd")]
 mod etcd;
-pub mod forward;
+pub(crate) mod forward;
 pub(crate) mod front;
 mod gossip;
 pub mod identity;
 pub(crate) mod jobs;
 pub mod preview;
 pub(crate) mod redirect;
-pub(crate) mod returned;
 pub(crate) mod serve;
 pub mod settings;
 pub(crate) mod split;

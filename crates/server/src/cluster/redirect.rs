@@ -89,7 +89,9 @@ impl Front {
         args: &Args<'_>,
     ) -> Option<Failure> {
         let refused = self.refused_on_way(way, within, spec, args);
-        self.forward.note_refused(refused.is_some());
+        if refused.is_some() {
+            self.forwarding.on_refused();
+        }
         let reads = !within && spec.flags.has(Flags::READONLY);
         refused.or_else(|| self.elsewhere(request.conn, reads, (request.keys, args)))
     }

@@ -12,16 +12,16 @@
 //!    has seen the refusal: it sends them again in their order.
 //! 3. Nothing of an earlier session is answered on a later one.
 
-use super::forward::MAX_UNDER_WAY;
+use super::forward::is_wide;
 use super::jobs::{Done, Job};
 use super::way::Way;
-use super::wide::is_wide;
 use super::words;
 use crate::command::Dispatch;
 use crate::front::connection::{ParsedKey, What};
 use crate::front::turn::Request;
 use crate::front::{Front, Message, parse};
 use rufous_base::{Args, Effects, Now, Output};
+use rufous_cluster::forward::MAX_UNDER_WAY;
 use rufous_command::{Failure, Flags, Reply};
 use rufous_kernel::batch::Door;
 use rufous_kernel::{Header, Submitted};
@@ -87,6 +87,9 @@ pub(crate) struct Served {
     ready: BTreeMap<NodeNo, VecDeque<Ready>>,
     /// Requests that came during `CLIENT PAUSE`, or behind such.
     held: VecDeque<(Asker, u64, message::Request)>,
+    /// Requests that ran here, and those that were refused because their keys are not here.
+    pub(super) served: u64,
+    pub(super) not_here: u64,
 }
 
 impl Served {
@@ -249,11 +252,11 @@ impl Front {
             keys.extend(found.into_iter().map(keyed));
         }
         if !self.answers_for(&asker, round, &keys, &args) {
-            self.forward.figures.not_here += 1;
+            self.served.not_here += 1;
             self.served.answer(&asker, Answer::NotHere);
             return Ok(());
         }
-        self.forward.figures.served += 1;
+        self.served.served += 1;
         match self.refused_of_peer(what, &args) {
             Some(failure) => {
                 let mut out = Output::default();
@@ -393,7 +396,7 @@ impl Front {
                 (Job::Peer(asker), Done::NotHere) => {
                     let stream = self.served.stream(&asker);
                     stream.turned_away = stream.turned_away.max(Some(asker.round));
-                    self.forward.figures.not_here += 1;
+                    self.served.not_here += 1;
                     self.served.answer(&asker, Answer::NotHere);
                 }
                 (Job::Peer(asker), Done::Reply(reply)) => {

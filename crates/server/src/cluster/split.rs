@@ -58,7 +58,7 @@ struct Join {
 /// See the module's description.
 #[derive(Debug, Default)]
 pub(crate) struct Split {
-    begun: u64,
+    pub(super) begun: u64,
     joins: BTreeMap<u64, Join>,
 }
 
@@ -126,7 +126,6 @@ impl Front {
             missing: parts.len(),
         };
         self.split.joins.insert(join, waits);
-        self.forward.note_split();
         for (index, (node, bytes, spans)) in parts.iter().enumerate() {
             let args = Args::new(bytes, spans, &mut []);
             let part = Job::Part(Part { join, index });

@@ -3,15 +3,12 @@
 use super::about::About;
 use super::settings::Settings;
 use super::unclaimed::Unclaimed;
+use rufous_base::limits::LEASE_US;
 use rufous_cluster::common::Common;
 use rufous_kernel::worker::ChainSettings;
 use rufous_wire::Local;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-
-/// Duration of the leases between members of a chain: at most this long a slot is not served after
-/// its chain has lost a node.
-const LEASE_US: u64 = 1_000_000;
 
 /// Fixed for the life of a node, apart from what the control thread updates.
 #[derive(Debug)]

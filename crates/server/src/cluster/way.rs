@@ -1,9 +1,9 @@
 //! What follows from the location of a request's keys ([`rufous_cluster::way`]): the request runs,
 //! waits, or is refused.
 
+use super::forward::is_wide;
 use super::redirect::Door;
 use super::split::can_split;
-use super::wide::is_wide;
 use super::words;
 use crate::front::Front;
 use crate::front::connection::{ParsedKey, Suspended, What};
@@ -11,8 +11,8 @@ use crate::front::turn::Request;
 use rufous_base::limits::ROUTE_PATIENCE_US;
 use rufous_base::slot::slot_of;
 use rufous_base::{Args, Now};
-pub(crate) use rufous_cluster::way::{NoWay, Way};
-use rufous_cluster::way::{has_one_head, name_of};
+pub(crate) use rufous_cluster::way::Way;
+use rufous_cluster::way::{CROSSNODE, has_one_head, name_of};
 use rufous_command::{Failure, Flags, Keys, Spec};
 
 impl Front {
@@ -59,16 +59,16 @@ impl Front {
         way: &Way,
     ) -> Option<Suspended> {
         let pause = self.pause;
-        let news = self.forward.news;
+        let news = self.forwarding.news();
         let crowded = match way {
-            Way::There(no) => Some(*no).filter(|no| self.forward.is_crowded(*no)),
+            Way::There(no) => Some(*no).filter(|no| self.forwarding.is_crowded(*no)),
             Way::Apart(heads) => {
                 let mut heads = heads.iter().flatten();
-                heads.find(|no| self.forward.is_crowded(**no)).copied()
+                heads.find(|no| self.forwarding.is_crowded(**no)).copied()
             }
             Way::All(nodes) => nodes
                 .iter()
-                .find(|no| self.forward.is_crowded(**no))
+                .find(|no| self.forwarding.is_crowded(**no))
                 .copied(),
             Way::Here | Way::None(_) => None,
         };
@@ -91,7 +91,7 @@ impl Front {
                 if now.mono_us >= until_us {
                     return None;
                 }
-                self.forward.wake_by(until_us);
+                self.forwarding.wake_by(until_us);
                 Some(Suspended::NoWay { news, until_us })
             }
             _ => {
@@ -162,5 +162,4 @@ impl Front {
     }
 }
 
-pub(crate) const CROSSNODE: &str = "CROSSNODE Keys of this command are on several nodes: give them one hash tag, as in {tag}key, or use a command for each";
 const NOT_IN_TRANSACTIONS: &str = "CROSSNODE A transaction runs at the node that has all of its keys: give them one hash tag, as in {tag}key, and connect there";

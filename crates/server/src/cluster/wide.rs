@@ -4,11 +4,11 @@
 //! of its cursor hold the node.
 
 use super::split::{Joins, Words, elements, words_of};
-use super::way::{NoWay, Way};
+use super::way::Way;
 use crate::front::turn::Request;
 use crate::front::{Front, Message};
 use rufous_base::{Args, Effects, Now, Output};
-use rufous_command::{Failure, Flags, Joined, Reply, Spec};
+use rufous_command::{Failure, Flags, Joined, Reply};
 use rufous_datatype::integer;
 use rufous_kernel::{Header, Submitted};
 use rufous_mapping::NodeNo;
@@ -17,11 +17,6 @@ use std::collections::BTreeSet;
 
 /// Bits of a cursor that one node uses: a worker, and a position in its order.
 const OWN_BITS: u32 = 40;
-
-/// Whether a command is on all keys of one database, or of all databases.
-pub(super) fn is_wide(spec: &Spec) -> bool {
-    spec.flags.has(Flags::ALL_KEYS)
-}
 
 /// One step of `SCAN`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,13 +73,6 @@ impl Front {
     pub(super) fn way_to_all(&self) -> Way {
         self.links()
             .map_or(Way::Here, |links| links.routing().to_all())
-    }
-
-    /// The route to one node, whatever slots it has.
-    pub(super) fn way_to_node(&self, no: NodeNo) -> Way {
-        let away = Way::None(NoWay::Away(no));
-        self.links()
-            .map_or(away, |links| links.routing().to_node(no))
     }
 
     /// Sends a request to all nodes that have its keys, if there are others.

@@ -91,7 +91,7 @@ impl Front {
         if let Some(at) = self.kernel.waiting_clients().next_deadline_us() {
             wake = wake.min(at.max(now.mono_us));
         }
-        if let Some(at) = self.forward.wake_us() {
+        if let Some(at) = self.forwarding.wake_us() {
             wake = wake.min(at.max(now.mono_us));
         }
         if wake != self.cron.wake_us {

@@ -59,7 +59,6 @@ pub mod turn;
 mod waiting;
 
 use crate::cluster::PeerMessage;
-use crate::cluster::forward::Forward;
 use crate::cluster::front::is_of_peers;
 use crate::cluster::jobs::Jobs;
 use crate::cluster::links::Links;
@@ -72,6 +71,7 @@ use gather::{Answer, Gather, Question};
 use rufous_base::{
     Actor, Backlog, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Read, WorkerId,
 };
+use rufous_cluster::forward::Forwarding;
 use rufous_command::DataCommands;
 use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::Warm;
@@ -163,7 +163,7 @@ pub struct Front {
     /// Sessions with other nodes, if the node is in a cluster: requests sent to them and received
     /// from them.
     pub(crate) links: Option<Box<Links>>,
-    pub(crate) forward: Forward,
+    pub(crate) forwarding: Forwarding,
     pub(crate) served: Served,
     pub(crate) jobs: Jobs,
     pub(crate) split: Split,
@@ -220,7 +220,7 @@ impl Front {
             durability: durability::Durability::default(),
             declared: keyspaces::Declared::default(),
             links: None,
-            forward: Forward::default(),
+            forwarding: Forwarding::default(),
             served: Served::default(),
             jobs: Jobs::default(),
             split: Split::default(),
@@ -416,9 +416,9 @@ impl Front {
                 }
                 Some(Suspended::Paused) => !paused,
                 Some(Suspended::Unsent) => connection.unsent == 0,
-                Some(Suspended::Crowded(no)) => self.forward.has_room(no),
+                Some(Suspended::Crowded(no)) => self.forwarding.has_room(no),
                 Some(Suspended::NoWay { news, until_us }) => {
-                    news != self.forward.news || now.mono_us >= until_us
+                    news != self.forwarding.news() || now.mono_us >= until_us
                 }
             };
             if ready && !connection.has_too_much_unsent(fx) {
@@ -476,7 +476,7 @@ impl Actor for Front {
             Input::Stop => {
                 self.stopping = true;
                 self.stop_us = now.mono_us;
-                self.end_forwarding(fx);
+                self.end_forwarding(now, fx);
             }
         }
         self.finish_step(now, fx);

@@ -1,13 +1,11 @@
 //! What the kernel receives from other nodes, and what it sends to them.
 
 use super::{Front, Message};
+use rufous_base::limits::STOP_PATIENCE_US;
 use rufous_base::{Effects, Now, Until};
 use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::{Body, Class, Envelope};
 use std::sync::Arc;
-
-/// How long a stopping node waits until other nodes have its writes.
-const STOP_PATIENCE_US: u64 = 5_000_000;
 
 impl Front {
     /// A mapping takes effect.
@@ -66,6 +64,7 @@ impl Front {
         }
         if !links.is_stopping() {
             links.stop(fx);
+            self.forwarding.on_links_stopped();
         }
         true
     }

@@ -4,7 +4,6 @@
 use super::{Front, Message, blocked, closing, find, keyspaces};
 use crate::cluster::jobs::is_job;
 use rufous_base::{Close, ConnId, Effects, Output, Until};
-use rufous_command::Reply;
 use rufous_kernel::batch::{Door, ReplyRange, Status};
 use rufous_kernel::worker::WaitEnd;
 use rufous_kernel::{Batch, Header, Outcome};
@@ -63,11 +62,7 @@ impl Front {
             self.jobs.turn_away(header.conn);
             return true;
         }
-        if let Some(why) = self.forward.returned.take(&header, &args) {
-            let mut out = Output::default();
-            Reply::new(&mut out, header.resp3).error(&why);
-            self.deliver(header.conn, header.seq, &out, fx);
-        }
+        self.forward_late(&header, &args, fx);
         true
     }
 

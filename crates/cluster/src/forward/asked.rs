@@ -1,0 +1,79 @@
+//! A request for another node: what it is about, its attempts, and the part of its reply that is here.
+
+use crate::way::{Routing, Way};
+use rufous_base::Output;
+use rufous_base::limits::OUTPUT_HARD_LIMIT;
+use rufous_kernel::Header;
+use rufous_mapping::NodeNo;
+use rufous_wire::Bytes;
+use rufous_wire::message::Reply;
+use std::sync::Arc;
+
+/// What a request is about, which says where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// The slots of its keys; `None`: a key that every node serves.
+    Slots(Vec<Option<u16>>),
+    /// All keys of that node.
+    Node(NodeNo),
+}
+
+/// A request to be forwarded.
+#[derive(Clone, Debug)]
+pub struct Forwarded {
+    pub header: Header,
+    /// Its words, as a client writes them.
+    pub words: Bytes,
+    pub goal: Goal,
+    pub writes: bool,
+}
+
+/// A request in flight, or waiting to be sent again.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) request: Forwarded,
+    /// Its place among all requests that this worker has forwarded.
+    pub(super) order: u64,
+    /// The round of its node when it was pushed.
+    pub(super) round: u64,
+    /// How often it was not executed.
+    pub(super) tries: u32,
+    /// When it is given up; 0: it has not had to be sent again.
+    pub(super) until_us: u64,
+    /// The part of its reply that has arrived.
+    pub(super) part: Vec<u8>,
+}
+
+impl Goal {
+    /// The location of the keys now.
+    pub(super) fn way<R: Fn(NodeNo) -> bool>(&self, routing: &Routing<'_, R>) -> Way {
+        match self {
+            Self::Slots(slots) => routing.to_slots(slots.iter().copied()),
+            Self::Node(no) => routing.to_node(*no),
+        }
+    }
+}
+
+impl Asked {
+    /// Adds a part of the reply. False if it becomes too long.
+    pub(super) fn grow(&mut self, reply: &Reply) -> bool {
+        let fits = self.part.len() + reply.bytes.len() <= OUTPUT_HARD_LIMIT;
+        if fits {
+            self.part.extend_from_slice(&reply.bytes);
+        }
+        fits
+    }
+
+    /// The reply, of which this is the last part.
+    pub(super) fn whole(mut self, last: &Reply) -> Output {
+        let mut out = Output::default();
+        if self.part.is_empty() {
+            out.bytes.extend_from_slice(&last.bytes);
+        } else {
+            self.part.extend_from_slice(&last.bytes);
+            // By reference: it is large.
+            out.share(Arc::new(self.part));
+        }
+        out
+    }
+}

@@ -1,0 +1,449 @@
+//! Requests for other nodes: the sending side, as a machine of one worker.
+//!
+//! A request for keys of another node is forwarded to it in one hop, in one message with the others
+//! of the same turn. A request that the other node did not execute, and a read whose session ended
+//! before the reply, waits for a mapping, a session or some milliseconds, and is sent again, until
+//! that has taken too long. Its keys may move to this node meanwhile; then it runs here, and comes
+//! back ([`Forwarding::on_returned`]) if they move away again before it does.
+//!
+//! The embedder calls a handler for each event and then carries out all [`Action`]s, in order.
+//!
+//! Invariants:
+//! 1. Each request has a number that is never reused, not even after the session, so that no reply
+//!    is taken for another's.
+//! 2. A write is sent a second time only if the other node has replied that it did not execute it.
+//! 3. Requests of one connection reach their keys in the order of arrival: one that is to be sent
+//!    again holds up those behind it.
+//! 4. The requests and bytes in flight to one node are bounded.
+
+mod asked;
+#[cfg(test)]
+mod tests;
+mod toward;
+
+use asked::Asked;
+pub use asked::{Forwarded, Goal};
+
+use crate::figures::ForwardFigures;
+use crate::way::{CROSSNODE, Routing, Way, name_of};
+use rufous_base::limits::{FORWARD_PATIENCE_US, FORWARD_PAUSE_US, FORWARD_TRIES};
+use rufous_base::{ConnId, Now, Output};
+use rufous_kernel::Header;
+use rufous_kernel::planted::{self, Planted};
+use rufous_mapping::NodeNo;
+use rufous_wire::Bytes;
+use rufous_wire::message::{Replies, Requests};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use toward::Toward;
+
+/// Limit on the requests of one worker in flight to one node.
+pub const MAX_UNDER_WAY: usize = 4096;
+
+/// Limit on their bytes. The last request may exceed it.
+const MAX_BYTES: usize = 8 << 20;
+
+/// What the embedder has to do.
+#[derive(Debug)]
+pub enum Action {
+    /// Send a message on the session with the node.
+    Send(NodeNo, Requests),
+    /// The reply to a request has arrived.
+    Reply(Header, Output),
+    /// Reply that a request failed.
+    Fail(Header, String),
+    /// Run a request: its keys are at this node by now.
+    Run(Header, Bytes),
+    /// Run no new request of a connection until all pending ones are answered: these could be
+    /// overtaken.
+    HoldUp(ConnId),
+    /// End the session with a node: nothing from it can be trusted.
+    Refuse(NodeNo, &'static str),
+}
+
+/// A request to be sent again.
+#[derive(Debug)]
+struct Waiting {
+    asked: Asked,
+    /// With earlier mappings it would go to the node that did not execute it.
+    since_epoch: u64,
+    due_us: u64,
+}
+
+/// A connection, and the number of a request on it.
+type Place = (u32, u32, u32);
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub struct Forwarding {
+    nodes: BTreeMap<NodeNo, Toward>,
+    /// Requests to be sent again, by their order.
+    waiting: BTreeMap<u64, Waiting>,
+    /// Some of these may be sent.
+    look: bool,
+    /// Requests that did not run here, as their keys have moved to another node.
+    returned: Vec<Forwarded>,
+    /// For requests that run here after their keys were at another node: the number of attempts,
+    /// and when they are given up.
+    tried: BTreeMap<Place, (u32, u64)>,
+    news: u64,
+    ordered: u64,
+    wake_us: u64,
+    stops: bool,
+    actions: VecDeque<Action>,
+    figures: ForwardFigures,
+}
+
+/// Inputs.
+impl Forwarding {
+    /// Forwards a request to a node: it is sent at the end of the turn.
+    pub fn on_request(&mut self, no: NodeNo, request: Forwarded) {
+        let asked = self.asked(request);
+        self.push(no, asked);
+    }
+
+    /// A request that was to run at this node did not, as its keys have moved to another one. It is
+    /// forwarded by the next [`Self::on_step`].
+    pub fn on_returned(&mut self, request: Forwarded) {
+        self.returned.push(request);
+    }
+
+    /// A request was refused before it was forwarded.
+    pub fn on_refused(&mut self) {
+        self.figures.refused += 1;
+    }
+
+    /// A node has replied to requests, by the mapping of this epoch.
+    pub fn on_replies<R: Fn(NodeNo) -> bool>(
+        &mut self,
+        now: Now,
+        no: NodeNo,
+        (epoch, replies): (u64, Replies),
+        routing: &Routing<'_, R>,
+    ) {
+        for reply in replies.replies {
+            let of_none = "a reply to what was not asked";
+            let Some(toward) = self.nodes.get_mut(&no) else {
+                return self.act(Action::Refuse(no, of_none));
+            };
+            if reply.more {
+                if !toward.get(reply.number).is_some_and(|a| a.grow(&reply)) {
+                    return self.act(Action::Refuse(no, of_none));
+                }
+                continue;
+            }
+            let Some(asked) = toward.take(&reply) else {
+                return self.act(Action::Refuse(no, of_none));
+            };
+            if reply.not_here {
+                self.on_not_here(now, no, epoch, asked, routing);
+            } else {
+                let header = asked.request.header;
+                self.act(Action::Reply(header, asked.whole(&reply)));
+            }
+        }
+    }
+
+    /// The session with a node has ended. Its unanswered writes are in doubt; other requests are
+    /// sent again.
+    pub fn on_link_lost<R: Fn(NodeNo) -> bool>(
+        &mut self,
+        now: Now,
+        no: NodeNo,
+        routing: &Routing<'_, R>,
+    ) {
+        let all = self.nodes.get_mut(&no).map(Toward::take_all);
+        let again = planted::is(Planted::DoubtAskedAgain);
+        for (asked, was_sent) in all.into_iter().flatten() {
+            if was_sent && asked.request.writes && !again {
+                self.fail_in_doubt(no, &asked, routing);
+            } else {
+                self.send_later(now, asked, 0, routing);
+            }
+        }
+    }
+
+    /// A session has begun: a route may have opened.
+    pub fn on_link_up(&mut self) {
+        self.news += 1;
+        self.look = true;
+    }
+
+    /// A mapping takes effect: slots may have moved to other nodes. A connection with a pending
+    /// request at a node that no longer has its key runs no new request until the reply: later
+    /// requests would go to the new node, and could be executed first.
+    pub fn on_mapping<R: Fn(NodeNo) -> bool>(&mut self, routing: &Routing<'_, R>) {
+        self.on_link_up();
+        let mut wrong = BTreeSet::new();
+        for (no, toward) in &self.nodes {
+            let all = toward.all().map(|asked| &asked.request);
+            let lost = all.filter(|request| request.goal.way(routing) != Way::There(*no));
+            wrong.extend(lost.map(|request| place_of(request.header.conn)));
+        }
+        let held_up = wrong
+            .into_iter()
+            .map(|(slot, generation)| ConnId { slot, generation });
+        self.actions.extend(held_up.map(Action::HoldUp));
+    }
+
+    /// A step ends: forwards requests that came back, and sends others again if there is a reason
+    /// to.
+    #[inline]
+    pub fn on_step<R: Fn(NodeNo) -> bool>(&mut self, now: Now, routing: &Routing<'_, R>) {
+        if !self.returned.is_empty() {
+            self.take_back(now, routing);
+        }
+        if std::mem::take(&mut self.look) {
+            self.send_again(now, routing);
+        }
+    }
+
+    /// The time of [`Self::wake_us`] may have come.
+    #[inline]
+    pub fn on_time(&mut self, now: Now) {
+        if self.wake_us != 0 && now.mono_us >= self.wake_us {
+            self.wake_us = 0;
+            // Waiting requests set their time again.
+            self.on_link_up();
+        }
+    }
+
+    /// A turn ends: sends the requests that it has collected.
+    pub fn on_turn_end(&mut self) {
+        let nodes: Vec<NodeNo> = self.nodes.keys().copied().collect();
+        nodes.into_iter().for_each(|no| self.send(no));
+    }
+
+    /// The node stops: everything in flight is given up.
+    pub fn on_stop<R: Fn(NodeNo) -> bool>(&mut self, routing: &Routing<'_, R>) {
+        for no in self.nodes.keys().copied().collect::<Vec<_>>() {
+            let all = self.nodes.get_mut(&no).map(Toward::take_all);
+            for (asked, was_sent) in all.into_iter().flatten() {
+                if was_sent && asked.request.writes {
+                    self.fail_in_doubt(no, &asked, routing);
+                } else {
+                    self.fail(&asked, STOPPING.into());
+                }
+            }
+        }
+        for waiting in std::mem::take(&mut self.waiting).into_values() {
+            self.fail(&waiting.asked, STOPPING.into());
+        }
+    }
+
+    /// All sessions end: no request is sent again.
+    pub fn on_links_stopped(&mut self) {
+        self.stops = true;
+    }
+}
+
+/// Outputs.
+impl Forwarding {
+    /// What has to be done next. Empty it after each call of a handler.
+    #[inline]
+    pub fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// Rises when a route may have opened: a new mapping or session.
+    pub fn news(&self) -> u64 {
+        self.news
+    }
+
+    /// Whether so much is in flight to a node that further requests have to wait.
+    pub fn is_crowded(&self, no: NodeNo) -> bool {
+        self.nodes.get(&no).is_some_and(Toward::is_crowded)
+    }
+
+    /// Whether there is room again, for more than one request.
+    pub fn has_room(&self, no: NodeNo) -> bool {
+        self.nodes.get(&no).is_none_or(Toward::has_room)
+    }
+
+    /// A step is needed at that time.
+    pub fn wake_by(&mut self, at_us: u64) {
+        self.wake_us = match self.wake_us {
+            0 => at_us,
+            wake => wake.min(at_us),
+        };
+    }
+
+    pub fn wake_us(&self) -> Option<u64> {
+        (self.wake_us != 0).then_some(self.wake_us)
+    }
+
+    pub fn figures(&self) -> ForwardFigures {
+        ForwardFigures {
+            under_way: self.nodes.values().map(|toward| toward.len() as u64).sum(),
+            waiting: self.waiting.len() as u64,
+            ..self.figures
+        }
+    }
+}
+
+impl Forwarding {
+    fn act(&mut self, action: Action) {
+        self.actions.push_back(action);
+    }
+
+    fn fail(&mut self, asked: &Asked, why: String) {
+        self.act(Action::Fail(asked.request.header, why));
+    }
+
+    fn asked(&mut self, request: Forwarded) -> Asked {
+        self.ordered += 1;
+        Asked {
+            request,
+            order: self.ordered,
+            round: 0,
+            tries: 0,
+            until_us: 0,
+            part: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, no: NodeNo, asked: Asked) {
+        self.figures.forwarded += 1;
+        self.nodes.entry(no).or_default().push(asked);
+    }
+
+    fn send(&mut self, no: NodeNo) {
+        if let Some(toward) = self.nodes.get_mut(&no) {
+            while let Some(requests) = toward.message() {
+                self.actions.push_back(Action::Send(no, requests));
+            }
+        }
+    }
+
+    /// A request was not executed. None sent after it will be, either, until the node sees a later
+    /// round.
+    fn on_not_here<R: Fn(NodeNo) -> bool>(
+        &mut self,
+        now: Now,
+        no: NodeNo,
+        epoch: u64,
+        mut asked: Asked,
+        routing: &Routing<'_, R>,
+    ) {
+        let toward = self.nodes.get(&no);
+        if toward.is_some_and(|toward| toward.is_first_refusal(asked.round)) {
+            self.send(no);
+            self.nodes.entry(no).or_default().begin_round();
+        }
+        asked.tries += 1;
+        self.send_later(now, asked, epoch, routing);
+    }
+
+    fn fail_in_doubt<R>(&mut self, no: NodeNo, asked: &Asked, routing: &Routing<'_, R>) {
+        self.figures.in_doubt += 1;
+        let name = name_of(routing.mapping, no);
+        let why = format!(
+            "UNKNOWNRESULT The connection to node {name}, which has the key, ended before its \
+             reply came: it is not known whether this was done"
+        );
+        self.fail(asked, why);
+    }
+
+    /// Sends a request again when there is a reason to. `epoch`: that of the mapping by which it
+    /// was not executed.
+    fn send_later<R>(&mut self, now: Now, mut asked: Asked, epoch: u64, routing: &Routing<'_, R>) {
+        if self.stops {
+            return self.fail(&asked, STOPPING.into());
+        }
+        if asked.until_us == 0 {
+            asked.until_us = now.mono_us + FORWARD_PATIENCE_US;
+        }
+        self.act(Action::HoldUp(asked.request.header.conn));
+        let pause = match asked.tries {
+            0 => 0,
+            // The other node has not received the mapping yet.
+            tries if epoch <= routing.epoch() => FORWARD_PAUSE_US << tries.min(10),
+            _ => 0,
+        };
+        let due_us = now.mono_us + pause;
+        self.wake_by(due_us.min(asked.until_us).max(now.mono_us + 1));
+        self.look |= pause == 0;
+        let waiting = Waiting {
+            since_epoch: epoch,
+            due_us,
+            asked,
+        };
+        self.waiting.insert(waiting.asked.order, waiting);
+    }
+
+    #[cold]
+    fn take_back<R>(&mut self, now: Now, routing: &Routing<'_, R>) {
+        for request in std::mem::take(&mut self.returned) {
+            let tried = self.tried.remove(&place(&request.header));
+            let mut asked = self.asked(request);
+            (asked.tries, asked.until_us) = tried.unwrap_or_default();
+            self.send_later(now, asked, 0, routing);
+        }
+    }
+
+    /// Sends requests again, in order: those behind one that has to wait also wait.
+    #[cold]
+    fn send_again<R: Fn(NodeNo) -> bool>(&mut self, now: Now, routing: &Routing<'_, R>) {
+        // Answered ones are not recognised, so they stay until their time is over.
+        self.tried
+            .retain(|_, (_, until_us)| now.mono_us < *until_us);
+        let mut stuck = BTreeSet::new();
+        for (order, waiting) in std::mem::take(&mut self.waiting) {
+            let asked = &waiting.asked;
+            let conn = place_of(asked.request.header.conn);
+            let way = asked.request.goal.way(routing);
+            let is_late = now.mono_us >= asked.until_us || asked.tries > FORWARD_TRIES;
+            let is_ready = routing.epoch() >= waiting.since_epoch && now.mono_us >= waiting.due_us;
+            if !stuck.contains(&conn) {
+                if is_late {
+                    self.give_up(asked, &way, routing);
+                    continue;
+                }
+                if is_ready && !matches!(way, Way::None(_)) {
+                    self.go_again(way, waiting.asked);
+                    continue;
+                }
+            }
+            stuck.insert(conn);
+            let due = match waiting.due_us > now.mono_us {
+                true => waiting.due_us.min(asked.until_us),
+                false => asked.until_us,
+            };
+            self.wake_by(due.max(now.mono_us + 1000));
+            self.waiting.insert(order, waiting);
+        }
+    }
+
+    fn give_up<R>(&mut self, asked: &Asked, way: &Way, routing: &Routing<'_, R>) {
+        self.figures.refused += 1;
+        let why = match way {
+            Way::None(why) => why.text(routing.mapping),
+            _ => MOVING.into(),
+        };
+        self.fail(asked, why);
+    }
+
+    fn go_again(&mut self, way: Way, asked: Asked) {
+        self.figures.retried += 1;
+        match way {
+            Way::There(no) => self.push(no, asked),
+            Way::Here => {
+                let Forwarded { header, words, .. } = asked.request;
+                let tries = (asked.tries + 1, asked.until_us);
+                self.tried.insert(place(&header), tries);
+                self.act(Action::Run(header, words));
+            }
+            Way::Apart(_) | Way::All(_) | Way::None(_) => self.fail(&asked, CROSSNODE.into()),
+        }
+    }
+}
+
+fn place_of(conn: ConnId) -> (u32, u32) {
+    (conn.slot, conn.generation)
+}
+
+fn place(header: &Header) -> Place {
+    (header.conn.slot, header.conn.generation, header.seq)
+}
+
+const STOPPING: &str = "CLUSTERDOWN This node is shutting down, and did not pass the request on";
+const MOVING: &str = "TRYAGAIN The key is on its way from one node to another, and neither of them took the request: try again";
