@@ -1,12 +1,9 @@
 //! What the clients of lattice keyspaces do; see [`crate::lattice`].
 
-use super::network::Link;
 use super::{CALM_LIMIT_US, Power, What, World};
 use crate::client::State;
 use crate::engine::trace::show;
 use crate::lattice::{Ask, Judged, Kind};
-use crate::seat::Arrival;
-use rufous_base::{ConnInfo, Origin};
 use rufous_resp::Reply;
 
 impl World {
@@ -72,20 +69,8 @@ impl World {
     fn connect_lattice_client(&mut self, number: usize, worker: Option<usize>) {
         let any = self.network.index(self.seats.len());
         let worker = worker.unwrap_or(any);
-        let conn = self.seats[worker].new_connection();
-        let link = self.links.len();
-        let client = self.number_of(number);
-        self.links.push(Link::new(client, worker, conn, self.life));
-        self.places
-            .insert((worker, conn.slot, conn.generation), link);
+        let link = self.open_link(self.number_of(number), worker);
         self.lattice.clients[number].connected(link, worker, self.life as usize);
-        let info = ConnInfo {
-            peer: format!("127.0.0.1:{}", 10_000 + link),
-            local: "127.0.0.1:6379".into(),
-            is_local: true,
-            origin: Origin::Client,
-        };
-        self.arrive(worker, Arrival::Opened(conn, info));
     }
 
     pub(super) fn on_bytes_to_lattice_client(&mut self, number: usize, link: usize, bytes: &[u8]) {

@@ -4,9 +4,6 @@ use super::{CALM_LIMIT_US, Power, What, World};
 use crate::client::State;
 use crate::engine::trace::show;
 use crate::queues::Ask;
-use crate::seat::Arrival;
-use crate::world::network::Link;
-use rufous_base::{ConnInfo, Origin};
 use rufous_resp::Reply;
 
 /// How often clients line up, and are given something.
@@ -94,20 +91,8 @@ impl World {
 
     fn connect_queue_client(&mut self, number: usize) {
         let worker = self.network.index(self.seats.len());
-        let conn = self.seats[worker].new_connection();
-        let link = self.links.len();
-        let client = self.clients.len() + number;
-        self.links.push(Link::new(client, worker, conn, self.life));
-        self.places
-            .insert((worker, conn.slot, conn.generation), link);
+        let link = self.open_link(self.clients.len() + number, worker);
         self.queues.clients[number].connected(link);
-        let info = ConnInfo {
-            peer: format!("127.0.0.1:{}", 10_000 + link),
-            local: "127.0.0.1:6379".into(),
-            is_local: true,
-            origin: Origin::Client,
-        };
-        self.arrive(worker, Arrival::Opened(conn, info));
     }
 
     pub(super) fn on_bytes_to_queue_client(&mut self, number: usize, link: usize, bytes: &[u8]) {

@@ -64,12 +64,17 @@ impl World {
 
     fn connect(&mut self, client: usize) {
         let worker = self.network.index(self.seats.len());
+        let link = self.open_link(client, worker);
+        self.clients[client].connected(link);
+    }
+
+    /// A connection of a client, by its number among all, to a worker.
+    pub(super) fn open_link(&mut self, client: usize, worker: usize) -> usize {
         let conn = self.seats[worker].new_connection();
         let link = self.links.len();
         self.links.push(Link::new(client, worker, conn, self.life));
         self.places
             .insert((worker, conn.slot, conn.generation), link);
-        self.clients[client].connected(link);
         let info = ConnInfo {
             peer: format!("127.0.0.1:{}", 10_000 + link),
             local: "127.0.0.1:6379".into(),
@@ -77,6 +82,7 @@ impl World {
             origin: Origin::Client,
         };
         self.arrive(worker, Arrival::Opened(conn, info));
+        link
     }
 
     /// The client sends no more, or goes at once.
