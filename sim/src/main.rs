@@ -3,7 +3,7 @@
 
 use clap::Parser;
 use rufous_sim::engine::runner::{self, Args};
-use rufous_sim::{chains, cluster, engine, gossip, world};
+use rufous_sim::{chains, cluster, engine, gossip, node};
 use std::process::ExitCode;
 
 /// Runs a simulated world, one seed after the other.
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let Line { scenario, args } = Line::parse();
     engine::keep_panics_quiet();
     let passed = match &*scenario {
-        "node" => runner::main::<world::World>(&args),
+        "node" => runner::main::<node::World>(&args),
         "chains" => runner::main::<chains::World>(&args),
         "cluster" => runner::main::<cluster::World>(&args),
         "gossip" => runner::main::<gossip::World>(&args),

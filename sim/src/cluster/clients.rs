@@ -9,7 +9,7 @@ use super::wishes::{Aim, At, Wish};
 use super::world::{What, World};
 use crate::engine::random::Random;
 use crate::history::{Outcome, Record};
-use crate::seat::Arrival;
+use crate::node::seat::Arrival;
 use rufous_base::{Close, Origin};
 use rufous_resp::{Reply, ReplyParser, encode};
 use std::collections::{BTreeMap, VecDeque};

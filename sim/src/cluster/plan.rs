@@ -1,7 +1,7 @@
 //! What a seed stands for.
 
 use crate::engine::random::Random;
-use crate::plan::{DiskFaults, Mode};
+use crate::node::plan::{DiskFaults, Mode};
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
 

@@ -2,8 +2,8 @@
 
 use super::node::Power;
 use super::world::{What, World};
-use crate::plan::Mode;
-use crate::seat::Arrival;
+use crate::node::plan::Mode;
+use crate::node::seat::Arrival;
 
 /// How often it is drawn what goes wrong.
 const PERIOD_US: u64 = 50_000;

@@ -4,7 +4,7 @@ use super::node::Power;
 use super::wires::Piece;
 use super::world::{What, World};
 use crate::engine::probes::Probes;
-use crate::seat::{Arrival, Left};
+use crate::node::seat::{Arrival, Left};
 use rufous_base::disk::{DiskDone, DiskRequest};
 use rufous_base::{ConnInfo, NodeEffect, Origin};
 use rufous_mapping::Mapping;

@@ -4,7 +4,7 @@
 
 use super::node::Power;
 use super::world::{What, World};
-use crate::seat::Arrival;
+use crate::node::seat::Arrival;
 use rufous_base::{Close, ConnId, ConnInfo, Dial, Origin};
 use std::collections::VecDeque;
 

@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::engine::random::Random;
 use crate::engine::scenario::until;
 use crate::history::{History, Kind, Unit};
-use crate::seat::Arrival;
+use crate::node::seat::Arrival;
 use rufous_mapping::Mapping;
 use rufous_server::front::Message;
 use std::collections::BTreeMap;

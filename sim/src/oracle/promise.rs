@@ -1,7 +1,7 @@
 //! What a node promises to keep, by its setting of `appendfsync`.
 
 use crate::history::Kept;
-use crate::plan::{Ending, Mode};
+use crate::node::plan::{Ending, Mode};
 use rufous_resp::Reply;
 
 /// The settings of `appendfsync` in this life of the node.

@@ -3,8 +3,8 @@
 
 use crate::common::caught_saying as caught_among;
 use rufous_sim::history::Kind;
-use rufous_sim::plan::Limits;
-use rufous_sim::world::World;
+use rufous_sim::node::plan::Limits;
+use rufous_sim::node::world::World;
 
 /// Looks for a seed below `within` that fails with the fault alone.
 #[track_caller]

@@ -3,7 +3,7 @@
 use crate::common::caught_saying;
 use rufous_sim::engine::seeds::{self, Saved};
 use rufous_sim::engine::{self, Fault, Scenario, keep_panics_quiet};
-use rufous_sim::{chains, cluster, gossip, world};
+use rufous_sim::{chains, cluster, gossip, node};
 use std::path::Path;
 
 fn saved() -> Vec<Saved> {
@@ -35,7 +35,7 @@ fn check<S: Scenario>() {
 
 #[test]
 fn of_the_node() {
-    check::<world::World>();
+    check::<node::World>();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The same seed gives the same run, line by line.
 
 use rufous_sim::engine::{self, Fault, Scenario, keep_panics_quiet};
-use rufous_sim::{chains, cluster, gossip, world};
+use rufous_sim::{chains, cluster, gossip, node};
 
 /// Runs some seeds twice each.
 fn repeats<S: Scenario>(seeds: u64) {
@@ -22,7 +22,7 @@ fn repeats<S: Scenario>(seeds: u64) {
 
 #[test]
 fn a_seed_repeats_and_others_differ() {
-    repeats::<world::World>(12);
+    repeats::<node::World>(12);
     repeats::<chains::World>(3);
     repeats::<cluster::World>(3);
     repeats::<gossip::World>(3);

@@ -10,7 +10,7 @@ mod names;
 
 use crate::engine::probes::Probes;
 use crate::engine::random::Random;
-use crate::plan::DiskFaults;
+use crate::node::plan::DiskFaults;
 use file::Mark;
 use names::Names;
 use rufous_base::disk::{DiskError, DiskErrorKind, DiskOp, DiskReply, FileInfo};

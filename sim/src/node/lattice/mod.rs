@@ -30,10 +30,10 @@ mod timed;
 pub use judge::Judged;
 pub use space::{Key, Kind, Space};
 
-use crate::client::State;
 use crate::engine::clock::Clock;
 use crate::engine::random::Random;
-use crate::plan::Plan;
+use crate::node::client::State;
+use crate::node::plan::Plan;
 use act::Act;
 use open::Open;
 use rufous_resp::{Reply, ReplyParser};

@@ -10,7 +10,7 @@ pub use collections::look;
 use crate::engine::random::Random;
 use crate::history::{Kind, Unit};
 use crate::model::{Op, Step};
-use crate::plan::Plan;
+use crate::node::plan::Plan;
 
 /// The keys of a run.
 pub fn units(plan: &Plan) -> Vec<Unit> {

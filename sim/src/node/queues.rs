@@ -14,12 +14,12 @@ mod order;
 use line::Line;
 use order::Order;
 
-use crate::client::State;
 use crate::engine::random::Random;
 use crate::history::{Epoch, Outcome, Record};
 use crate::model::pops::How;
 use crate::model::{Op, Step};
-use crate::plan::Plan;
+use crate::node::client::State;
+use crate::node::plan::Plan;
 use rufous_resp::{Reply, ReplyParser};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -175,7 +175,7 @@ pub struct Queues {
 impl Queues {
     pub fn new(plan: &Plan) -> Self {
         // Eviction takes elements as it likes.
-        if plan.maxmemory.is_some() || !crate::settings::knows("blmove") {
+        if plan.maxmemory.is_some() || !crate::node::settings::knows("blmove") {
             return Self::default();
         }
         let mut r = Random::new(plan.seed, "queues");

@@ -2,11 +2,11 @@
 
 use super::{Power, What, World};
 use crate::history::{Epoch, Kept};
-use crate::lattice::Space;
+use crate::node::lattice::Space;
+use crate::node::plan::{Crash, Ending};
+use crate::node::seat::{Arrival, Seat};
+use crate::node::settings;
 use crate::oracle::promise::Slowness;
-use crate::plan::{Crash, Ending};
-use crate::seat::{Arrival, Seat};
-use crate::settings;
 use rufous_base::disk::DiskOp;
 use rufous_base::{ConnInfo, Origin, WorkerId};
 use rufous_server::front::Front;

@@ -2,7 +2,7 @@
 
 use super::act::Deed;
 use super::{Ask, Asked, Kind, Lattice, Thing, View};
-use crate::client::refusal;
+use crate::node::client::refusal;
 use rufous_resp::Reply;
 
 fn thing(text: &[u8]) -> Result<Thing, String> {

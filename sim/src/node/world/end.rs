@@ -2,10 +2,10 @@
 //! audited, before and after a last restart.
 
 use super::{CALM_LIMIT_US, Power, World};
-use crate::client::Client;
 use crate::model;
+use crate::node::client::Client;
+use crate::node::plan::Ending;
 use crate::oracle::linear;
-use crate::plan::Ending;
 
 impl World {
     /// Faults stop, and pending requests finish.

@@ -1,9 +1,9 @@
-//! What the clients of queues do; see [`crate::queues`].
+//! What the clients of queues do; see [`crate::node::queues`].
 
 use super::{CALM_LIMIT_US, Power, What, World};
-use crate::client::State;
 use crate::engine::trace::show;
-use crate::queues::Ask;
+use crate::node::client::State;
+use crate::node::queues::Ask;
 use rufous_resp::Reply;
 
 /// How often clients line up, and are given something.

@@ -1,9 +1,9 @@
-//! What the clients of lattice keyspaces do; see [`crate::lattice`].
+//! What the clients of lattice keyspaces do; see [`crate::node::lattice`].
 
 use super::{CALM_LIMIT_US, Power, What, World};
-use crate::client::State;
 use crate::engine::trace::show;
-use crate::lattice::{Ask, Judged, Kind};
+use crate::node::client::State;
+use crate::node::lattice::{Ask, Judged, Kind};
 use rufous_resp::Reply;
 
 impl World {

@@ -2,7 +2,7 @@
 
 use super::{Power, What, World};
 use crate::engine::trace::show;
-use crate::seat::{Arrival, Left};
+use crate::node::seat::{Arrival, Left};
 use rufous_base::disk::{DiskDone, DiskOp, DiskRequest};
 use rufous_base::{Close, ConnId, NodeEffect, WorkerId};
 use rufous_server::front::Message;

@@ -1,14 +1,14 @@
 //! What clients do, and what they see.
 
 use super::{Power, What, World};
-use crate::client::{Asked, Awaited, State, refusal};
 use crate::engine::trace::show;
 use crate::history::{Kind, Outcome, Record};
 use crate::model::{Op, Step};
-use crate::plan::Mode;
-use crate::seat::Arrival;
-use crate::world::network::Link;
-use crate::{settings, workload};
+use crate::node::client::{Asked, Awaited, State, refusal};
+use crate::node::plan::Mode;
+use crate::node::seat::Arrival;
+use crate::node::world::network::Link;
+use crate::node::{settings, workload};
 use rufous_base::{ConnInfo, Origin};
 use rufous_resp::{Reply, encode};
 

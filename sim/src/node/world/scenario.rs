@@ -3,7 +3,7 @@
 use super::{Event, World};
 use crate::engine::runner::Flags;
 use crate::engine::{About, Engine, Fault, Scenario, Unsure};
-use crate::plan::{Limits, Plan};
+use crate::node::plan::{Limits, Plan};
 use rufous_base::Now;
 use rufous_kernel::planted::Planted;
 use rufous_kernel::worker;

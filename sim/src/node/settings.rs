@@ -1,6 +1,6 @@
 //! The settings of a node, from a plan; and what the node is able to do.
 
-use crate::plan::{Mode, Plan};
+use crate::node::plan::{Mode, Plan};
 use rufous_server::config::{AppendFsync, Collections, Config, MaxmemoryPolicy};
 
 /// Settings of a node with `workers` workers.

@@ -4,7 +4,7 @@
 use crate::engine::random::Random;
 use crate::history::{Outcome, Record};
 use crate::model::Op;
-use crate::plan::Mode;
+use crate::node::plan::Mode;
 use rufous_resp::{Reply, ReplyParser};
 use std::collections::VecDeque;
 
