@@ -276,7 +276,7 @@ mod tests {
                 continue;
             };
             let mut rig = Rig::new();
-            rig.shard.set_keying(Some(Arc::new(Carts)));
+            rig.shard.lattice_mut().set_keying(Some(Arc::new(Carts)));
             let begin = [
                 "SET cart:a 1",
                 "SADD cart:s apple",
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn collections_live_their_time_and_are_made_anew_without_one() {
         let mut rig = Rig::new();
-        rig.shard.set_keying(Some(Arc::new(Carts)));
+        rig.shard.lattice_mut().set_keying(Some(Arc::new(Carts)));
         let mut replicas = Replicas::new(WorkerId(0), 2);
         let mut check = |rig: &mut Rig, request: &str, expected: &str| {
             let stamp = replicas.stamp(rig.now);
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn payloads_have_the_plain_value_and_are_written_element_by_element() {
         let mut rig = Rig::new();
-        rig.shard.set_keying(Some(Arc::new(Carts)));
+        rig.shard.lattice_mut().set_keying(Some(Arc::new(Carts)));
         let cases: [(&[&[u8]], &[u8]); 3] = [
             (&[b"SADD", b"cart:k", b"apple"], b"SMEMBERS"),
             (&[b"HSET", b"cart:k", b"f", b"1"], b"HGETALL"),
@@ -441,7 +441,7 @@ mod tests {
     #[test]
     fn no_payload_takes_a_replicated_value_to_a_strict_key() {
         let mut rig = Rig::new();
-        rig.shard.set_keying(Some(Arc::new(Carts)));
+        rig.shard.lattice_mut().set_keying(Some(Arc::new(Carts)));
         on_replicas(&mut rig, &[b"SADD", b"cart:s", b"apple"]);
         let key = rig.shard.key(b"cart:s");
         let value = rig.shard.read(0, key, rig.now).expect("there");

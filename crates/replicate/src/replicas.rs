@@ -300,7 +300,7 @@ impl Replicas {
             said.horizon = said.horizon.min(least);
         }
         if !self.keeps_all {
-            shard.set_horizon(said.horizon);
+            shard.horizons_mut().raise(said.horizon);
             // The horizon does not fall when other workers join.
             self.heard.pass(said.horizon);
         }

@@ -49,7 +49,7 @@ fn measure<T: Registered>(
     let mut shard = Shard::new(1);
     let mut clock = Clock::new(1);
     if is_replicated {
-        shard.set_keying(Some(Arc::new(All)));
+        shard.lattice_mut().set_keying(Some(Arc::new(All)));
     }
     for number in 0..keys {
         let name = format!("key:{number:08}");

@@ -101,7 +101,7 @@ impl World {
     /// The number of a node, once one of its workers serves by it.
     fn number_of_node(&self, node: usize) -> Option<u16> {
         let seats = self.nodes[node].seats.iter();
-        let mut numbers = seats.filter_map(|seat| seat.front.kernel.shard.node());
+        let mut numbers = seats.filter_map(|seat| seat.front.kernel.shard.marks().node());
         numbers.find(|number| *number != NO_NODE)
     }
 
@@ -140,7 +140,7 @@ impl World {
     /// A node ends.
     pub(super) fn note_end_of_loose(&mut self, node: usize) {
         let mut seats = self.nodes[node].seats.iter();
-        if seats.any(|seat| seat.front.kernel.shard.node() == Some(NO_NODE)) {
+        if seats.any(|seat| seat.front.kernel.shard.marks().node() == Some(NO_NODE)) {
             self.reach("a node ended before it first served lattice keys");
         }
     }

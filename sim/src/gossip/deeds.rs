@@ -10,6 +10,7 @@ use rufous_base::Now;
 use rufous_datatype::algebra::Algebra;
 use rufous_datatype::hash::{self, Hash};
 use rufous_datatype::set::{self, Set};
+use rufous_kernel::shard::strings;
 use rufous_kernel::shard::{ExpirySetting, NewValue, Shard};
 use std::collections::BTreeSet;
 
@@ -121,7 +122,7 @@ impl Deeds {
         seat.write(us, |shard, now| {
             let name = shard.key(key.as_bytes());
             if COUNTERS.contains(&key) {
-                let sum = shard.increment(0, name, by as i64, now);
+                let sum = strings::increment(&mut shard.at(0, name, now), by as i64);
                 assert!(matches!(sum, Some(Ok(_))), "it is a counter");
             } else if is_collection(key) {
                 update(shard, key, now, &made.to_string(), true);

@@ -119,7 +119,9 @@ impl Seat {
             epoch: 0,
         };
         seat.replay(workers);
-        seat.shard.set_keying(Some(Arc::new(Table(table))));
+        seat.shard
+            .lattice_mut()
+            .set_keying(Some(Arc::new(Table(table))));
         seat.shard.observers_mut().set_journaling(true);
         seat.tell_all();
         seat
@@ -195,7 +197,9 @@ impl Seat {
         let is_here = |key: &[u8]| placement.owners(key).any(|owner| owner == own);
         bring_back(&mut self.shard, files, is_here, now);
         let horizons = files.iter().map(|held| held.horizon());
-        self.shard.set_forgotten(horizons.max().unwrap_or(0));
+        self.shard
+            .horizons_mut()
+            .forget(horizons.max().unwrap_or(0));
         let latest = files.iter().map(|held| held.latest());
         self.replicas.observe(Stamp {
             time: latest.max().unwrap_or(0),
@@ -298,7 +302,7 @@ impl Seat {
         self.log.append(&mut self.unsynced);
         self.shard.begin_snapshot();
         let mut saved = Vec::new();
-        self.shard.horizon_effect(&mut saved);
+        self.shard.horizons().encode(&mut saved);
         self.saving = Some((self.log.len(), saved));
     }
 

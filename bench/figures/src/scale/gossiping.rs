@@ -80,7 +80,7 @@ impl World {
             let mut placement = Placement::new(1).seen_by(own);
             placement.set_keyspaces(&table);
             let mut shard = Shard::new(u64::from(number));
-            shard.set_keying(Some(Arc::new(All)));
+            shard.lattice_mut().set_keying(Some(Arc::new(All)));
             let replicas = Replicas::of_node(own, 1, number);
             let mut node = Node {
                 shard,

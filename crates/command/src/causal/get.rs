@@ -3,6 +3,7 @@
 use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::replicated::token;
+use rufous_kernel::shard::causal;
 
 command! {
     /// Returns a token for what is seen of a key, and its concurrent values, the latest first.
@@ -14,7 +15,7 @@ command! {
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));
     super::check(ctx, key)?;
-    let values = ctx.shard.see_siblings(ctx.db, key, ctx.now);
+    let values = causal::see(&mut ctx.shard.at(ctx.db, key, ctx.now));
     reply.array(1 + values.live().count());
     reply.bulk(&token::encode(
         ctx.db as u8,

@@ -11,6 +11,7 @@ mod tests;
 
 use crate::{Command, Ctx, Failure};
 use rufous_datatype::replicated::token;
+use rufous_kernel::shard::causal;
 use rufous_kernel::shard::{Key, Written};
 use std::borrow::Cow;
 
@@ -26,7 +27,7 @@ const NOT_A_TOKEN: Failure = Failure(Cow::Borrowed(
 
 /// The key, if its strings have causal order.
 fn check(ctx: &mut Ctx<'_>, key: Key<'_>) -> Result<(), Failure> {
-    if !ctx.shard.keeps_siblings(key) {
+    if !ctx.shard.lattice().keeps_siblings(key) {
         return Err(NOT_CAUSAL);
     }
     let value = ctx.shard.look(ctx.db, key, ctx.now);
@@ -44,6 +45,6 @@ fn write(
 ) -> Result<Written, Failure> {
     check(ctx, key)?;
     let seen = token::decode(ctx.db as u8, key.bytes, token).map_err(|_| NOT_A_TOKEN)?;
-    let written = ctx.shard.set_sibling(ctx.db, key, value, &seen, ctx.now);
+    let written = causal::set(&mut ctx.shard.at(ctx.db, key, ctx.now), value, &seen);
     Ok(written.unwrap_or_default())
 }

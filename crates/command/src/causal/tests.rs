@@ -42,7 +42,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let mut rig = Rig::new();
-        rig.shard.set_keying(Some(Arc::new(Notes)));
+        rig.shard.lattice_mut().set_keying(Some(Arc::new(Notes)));
         Self {
             rig,
             replicas: Replicas::new(WorkerId(0), 2),
@@ -55,9 +55,9 @@ impl World {
         let stamp = self.replicas.stamp(self.rig.now);
         self.rig.shard.begin_lattice(Writer { stamp });
         let contexts = std::mem::take(&mut self.contexts);
-        self.rig.shard.begin_session(client, contexts);
+        self.rig.shard.lattice_mut().begin_session(client, contexts);
         let reply = self.rig.run(request);
-        let (contexts, concurrent) = self.rig.shard.end_session();
+        let (contexts, concurrent) = self.rig.shard.lattice_mut().end_session();
         self.contexts = contexts;
         let ended = self.rig.shard.end_lattice().expect("begun");
         assert_eq!(ended.refused, None);

@@ -5,6 +5,7 @@ use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::hll::{self, DENSE_LEN, Editor, Encoding, HEADER_LEN, Observation, Sketch};
 use rufous_kernel::shard::Key;
+use rufous_kernel::shard::strings;
 
 /// Above this many changed registers, the whole value is logged rather than each of them.
 const SINGLE_REGISTERS: usize = 256;
@@ -19,13 +20,14 @@ command! {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));
-    if ctx.shard.writes_replica(key)
+    if ctx.shard.lattice().writes(key)
         && let Some(bytes) = super::peek(ctx, key)?
     {
         Sketch::parse(bytes)?;
     }
     let elements = args.iter_from(2);
-    if let Some(changed) = ctx.shard.add_to_sketch(ctx.db, key, elements, ctx.now) {
+    if let Some(changed) = strings::add_to_sketch(&mut ctx.shard.at(ctx.db, key, ctx.now), elements)
+    {
         reply.integer(changed.into());
         return Ok(());
     }

@@ -34,7 +34,7 @@ fn count_one(ctx: &mut Ctx<'_>, key: &[u8]) -> Result<u64, Failure> {
     }
     let count = sketch.count()?;
     // A replicated value holds no estimate: it would be sent to all replicas.
-    if ctx.shard.is_replica(ctx.db, key, ctx.now) {
+    if ctx.shard.at(ctx.db, key, ctx.now).is_replica() {
         return Ok(count);
     }
     let range = hll::cardinality_range();

@@ -4,6 +4,7 @@ use super::Change;
 use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::hll::{self, Editor, Encoding, Registers, Sketch};
+use rufous_kernel::shard::strings;
 
 command! {
     /// Adds to a HyperLogLog what others have observed, creating the destination where it is
@@ -25,7 +26,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         }
     }
     let key = ctx.first_key(args.get(1));
-    let merged = ctx.shard.merge_sketches(ctx.db, key, &union, ctx.now);
+    let merged = strings::merge_sketches(&mut ctx.shard.at(ctx.db, key, ctx.now), &union);
     if merged.is_some() {
         reply.ok();
         return Ok(());

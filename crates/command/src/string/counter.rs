@@ -2,6 +2,7 @@
 
 use crate::{Ctx, Failure, Reply};
 use rufous_datatype::integer;
+use rufous_kernel::shard::strings;
 use rufous_kernel::shard::{ExpirySetting, NewValue, Value};
 
 /// Adds `by` to the number at `key`, a missing one counting as 0, and replies
@@ -17,7 +18,7 @@ pub(super) fn add(
     reply: &mut Reply<'_>,
 ) -> Result<(), Failure> {
     let key = ctx.first_key(key);
-    if let Some(sum) = ctx.shard.increment(ctx.db, key, by, ctx.now) {
+    if let Some(sum) = strings::increment(&mut ctx.shard.at(ctx.db, key, ctx.now), by) {
         reply.integer(sum?);
         return Ok(());
     }

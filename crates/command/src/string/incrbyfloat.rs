@@ -3,6 +3,7 @@
 use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::float;
+use rufous_kernel::shard::strings;
 use rufous_kernel::shard::{ExpirySetting, NewValue, Value};
 
 command! {
@@ -13,7 +14,7 @@ command! {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));
-    let added = ctx.shard.increment_float(ctx.db, key, args.get(2), ctx.now);
+    let added = strings::increment_float(&mut ctx.shard.at(ctx.db, key, ctx.now), args.get(2));
     if let Some(sum) = added {
         reply.bulk(&sum?);
         return Ok(());

@@ -141,7 +141,7 @@ impl<P: Program> Worker<P> {
             settings.lease_us,
             started_us,
         );
-        for (slot, mark) in self.shard.slot_marks() {
+        for (slot, mark) in self.shard.marks().slots() {
             match mark {
                 // Under another number it was a different node.
                 SlotMark::Whole(seq) if is_first => replica.restore(*slot, *seq),

@@ -43,7 +43,9 @@ impl<P: Program> Worker<P> {
     #[inline(never)]
     pub(super) fn begin_session(&mut self, header: &Header) {
         let contexts = std::mem::take(&mut self.lattice.contexts);
-        self.shard.begin_session(header.client, contexts);
+        self.shard
+            .lattice_mut()
+            .begin_session(header.client, contexts);
     }
 
     /// Ends a command that began with contexts; false where its reply is a refusal.
@@ -53,7 +55,7 @@ impl<P: Program> Worker<P> {
         header: &Header,
         (out, start): (&mut Output, (usize, usize)),
     ) -> bool {
-        let (contexts, concurrent) = self.shard.end_session();
+        let (contexts, concurrent) = self.shard.lattice_mut().end_session();
         self.lattice.contexts = contexts;
         let Some(count) = concurrent else {
             return true;

@@ -424,19 +424,20 @@ impl<P: Program> Worker<P> {
         let stays = self.placement.owners(name).any(|owner| owner == self.id);
         let is_primary = self.placement.is_primary(name);
         let Some(from) = from else {
-            return self.shard.make_replicated(db, key, now);
+            return convert::make_replicated(&mut self.shard, db, key, now);
         };
         // Removed replicas are no longer sent, and so need no grave.
         if !self.shard.contains(db, key, now) {
-            return self.shard.drop_replicated(db, key, now);
+            return convert::drop_replicated(&mut self.shard, db, key, now);
         }
         let pick = from.resolve.pick();
-        let stays_as_it_is = to.is_some_and(|to| !self.shard.rewrites(db, key, (from, to), now));
+        let stays_as_it_is =
+            to.is_some_and(|to| !convert::rewrites(&mut self.shard, db, key, (from, to), now));
         match (stays_as_it_is, is_primary) {
-            (false, true) => self.shard.write_anew(db, key, pick, now),
-            (true, true) => self.shard.spread(db, key, now),
+            (false, true) => convert::write_anew(&mut self.shard, db, key, pick, now),
+            (true, true) => convert::spread(&mut self.shard, db, key, now),
             (true, false) if stays => {}
-            (_, false) => self.shard.drop_replicated(db, key, now),
+            (_, false) => convert::drop_replicated(&mut self.shard, db, key, now),
         }
     }
 }

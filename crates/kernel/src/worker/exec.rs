@@ -247,7 +247,7 @@ impl<P: Program> Worker<P> {
     /// Everything is held: the embedder may execute the transaction.
     pub(super) fn ready_exec(&mut self, now: Now, exec: u64, multi: Multi) {
         let mut scratch = self.spare_shard();
-        scratch.set_keying(self.keying());
+        scratch.lattice_mut().set_keying(self.keying());
         if !multi.dirty {
             load(&mut scratch, &multi.gathered, now);
         }

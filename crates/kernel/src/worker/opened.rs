@@ -27,7 +27,7 @@ impl<P: Program> Worker<P> {
     pub fn open_transaction(&mut self, now: Now, level: Level) -> Transaction {
         let mut copies = self.spare_shard();
         // Changes of copies are not replicated.
-        copies.set_keying(self.keying_of_copies());
+        copies.lattice_mut().set_keying(self.keying_of_copies());
         Transaction::new(level, copies, now)
     }
 

@@ -135,9 +135,9 @@ impl<P: Program> Worker<P> {
         }
         self.placement.set_keyspaces(table);
         let keying = self.keying();
-        self.scratch.set_keying(keying.clone());
+        self.scratch.lattice_mut().set_keying(keying.clone());
         self.shard.set_counted(keying.as_ref());
-        self.shard.set_keying(keying);
+        self.shard.lattice_mut().set_keying(keying);
     }
 
     /// A snapshot begins with the table, the horizon of what was forgotten, and the marks.
@@ -147,8 +147,8 @@ impl<P: Program> Worker<P> {
             self.lattice.table.encode(&mut bytes);
             Effect::Keyspaces { bytes: &bytes }.encode(&mut out);
         }
-        self.shard.horizon_effect(&mut out);
-        self.shard.mark_effects(&mut out);
+        self.shard.horizons().encode(&mut out);
+        self.shard.marks().encode(&mut out);
         out
     }
 }

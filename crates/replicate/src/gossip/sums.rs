@@ -5,6 +5,7 @@ use rufous_base::limits::{DATABASES, SLOTS};
 use rufous_base::slot::slot_of;
 use rufous_store::placement::Placement;
 use rufous_store::planted::{self, Planted};
+use rufous_store::shard::told;
 use rufous_store::shard::{Item, Shard};
 use std::sync::Arc;
 
@@ -131,7 +132,7 @@ impl Pass {
         if !again {
             for (db, name) in names {
                 let key = shard.key(&name);
-                if let Some(sum) = shard.sum_replica(usize::from(db), key, now) {
+                if let Some(sum) = told::sum(&mut shard.at(usize::from(db), key, now)) {
                     let slot = &mut self.sums[usize::from(slot_of(&name))];
                     *slot = slot.wrapping_add(sum);
                 }

@@ -7,6 +7,7 @@ use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::Writer;
 use rufous_store::keyspace::{Keyspace, Keyspaces, Regime};
 use rufous_store::placement::Placement;
+use rufous_store::shard::told;
 use rufous_store::shard::{ExpirySetting, Keyed, Keying, NewValue, Shard};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -49,7 +50,7 @@ fn node(number: u16) -> Node {
     let mut placement = Placement::new(1).seen_by(own);
     placement.set_keyspaces(&Arc::new(table));
     let mut shard = Shard::new(u64::from(number));
-    shard.set_keying(Some(Arc::new(All)));
+    shard.lattice_mut().set_keying(Some(Arc::new(All)));
     let mut node = Node {
         number,
         shard,
@@ -272,7 +273,7 @@ fn a_node_that_is_away_is_waited_for_and_one_that_is_dropped_is_not() {
 fn who_hears_a_stream_goes_by_what_its_sender_has_forgotten() {
     let mut nodes = [node(0), node(1)];
     let early = 77 << 12;
-    nodes[0].shard.set_forgotten(early);
+    nodes[0].shard.horizons_mut().forget(early);
     session(&mut nodes, true);
     // No report has arrived.
     exchange(&mut nodes, 1..20, |peer| matches!(peer, Peer::Sums { .. }));
@@ -383,7 +384,7 @@ fn a_removal_that_was_forgotten_here_does_not_come_back() {
     assert_eq!(shard.graves_len(), 0, "both have forgotten it");
     for (tag, chunk) in told {
         let key = shard.key(b"k");
-        let changed = shard.merge_again(0, key, tag, &chunk, at(120));
+        let changed = told::merge_again(&mut shard.at(0, key, at(120)), tag, &chunk);
         assert!(matches!(changed, Ok(false)));
     }
     assert_eq!(shard.graves_len(), 0);

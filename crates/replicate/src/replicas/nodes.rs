@@ -42,7 +42,7 @@ impl Replicas {
     /// Prepares a worker that was dropped and has lost its state: other nodes may send it states made without what it
     /// had received before.
     pub fn know_nothing_of(&mut self, shard: &Shard) {
-        self.forgotten_before = shard.forgotten();
+        self.forgotten_before = shard.horizons().forgotten();
     }
 
     /// Whether every other worker of every node has sent its state, and what they had forgotten is forgotten here:
@@ -76,8 +76,8 @@ impl Replicas {
     /// The first message to a node. It includes what other nodes had forgotten, and what this node had before it
     /// started, so that this is not lost if one node fails.
     pub fn first_message(&mut self, shard: &Shard, workers: usize) -> Arc<[u8]> {
-        if shard.forgotten() > self.forgotten_before {
-            self.heard.forget(shard.forgotten());
+        if shard.horizons().forgotten() > self.forgotten_before {
+            self.heard.forget(shard.horizons().forgotten());
         }
         let begin = Begin {
             workers: workers as u64,
@@ -101,7 +101,7 @@ impl Replicas {
     pub(super) fn on_begin(&mut self, shard: &mut Shard, from: u16, begin: &Begin) {
         self.heard.begin(from, begin.forgotten);
         self.heard.forget(begin.forgotten);
-        shard.set_horizon(begin.forgotten);
+        shard.horizons_mut().raise(begin.forgotten);
         self.observe(Stamp {
             time: begin.forgotten,
             ..Stamp::ZERO

@@ -6,6 +6,7 @@ use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::Writer;
 use rufous_store::keyspace::{Keyspace, Keyspaces, Regime};
 use rufous_store::placement::Placement;
+use rufous_store::shard::strings;
 use rufous_store::shard::{Keyed, Keying, Shard};
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ fn node(own: u16) -> Node {
     let mut placement = Placement::new(2).seen_by(WorkerId(own));
     placement.set_keyspaces(&Arc::new(table));
     let mut shard = Shard::new(1);
-    shard.set_keying(Some(Arc::new(All)));
+    shard.lattice_mut().set_keying(Some(Arc::new(All)));
     Node {
         replicas: Replicas::new(WorkerId(own), 2),
         shard,
@@ -100,7 +101,7 @@ fn a_count_that_comes_home_is_not_taken_for_one_that_knew_of_a_removal() {
     let mut nodes = [node(0), node(1)];
     write(&mut nodes[1], at(1), |shard| {
         let key = shard.key(b"k");
-        assert!(shard.increment(0, key, 5, at(1)).is_some());
+        assert!(strings::increment(&mut shard.at(0, key, at(1)), 5).is_some());
     });
     write(&mut nodes[1], at(2), |shard| {
         let key = shard.key(b"k");
@@ -109,12 +110,12 @@ fn a_count_that_comes_home_is_not_taken_for_one_that_knew_of_a_removal() {
     let [home, _] = &mut nodes;
     home.replicas.promise(at(3), 7);
     let mut copy = Shard::new(3);
-    copy.set_keying(Some(Arc::new(All)));
+    copy.lattice_mut().set_keying(Some(Arc::new(All)));
     copy.observers_mut().set_brief_journaling(true);
     let stamp = home.replicas.stamp(at(3));
     copy.begin_lattice(Writer { stamp });
     let key = copy.key(b"k");
-    assert!(copy.increment(0, key, 1, at(3)).is_some());
+    assert!(strings::increment(&mut copy.at(0, key, at(3)), 1).is_some());
     copy.end_lattice();
     exchange(&mut nodes, 4..12);
     let [home, _] = &mut nodes;

@@ -10,7 +10,7 @@ use rufous_lattice::Stamp;
 use rufous_store::effect::NotAnEffect;
 use rufous_store::placement::Placement;
 use rufous_store::planted::{self, Planted};
-use rufous_store::shard::Shard;
+use rufous_store::shard::{Shard, merging, told};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -170,9 +170,11 @@ impl Replicas {
         // A worker that received it earlier sent it to all others when the node was dropped. This worker may have
         // done so already, without this message.
         let is_late = self.heard.is_dropped(batch.from);
-        shard.merge_from(self.heard.known_to(batch.from));
+        shard
+            .horizons_mut()
+            .merge_from(self.heard.known_to(batch.from));
         let done = self.merge_all(now, (&mut *shard, placement), (batch, items), is_late);
-        shard.merge_own();
+        shard.horizons_mut().merge_own();
         if is_late {
             self.wrote(now, shard.changeset());
         }
@@ -188,9 +190,9 @@ impl Replicas {
     ) -> Result<(), NotAnEffect> {
         let is_here = self.heard.is_here(batch.from);
         let merge = match (&batch.body, is_here) {
-            (_, true) => Shard::merge,
-            (Body::ToldAgain(_), false) => Shard::merge_again,
-            (_, false) => Shard::merge_told,
+            (_, true) => merging::merge,
+            (Body::ToldAgain(_), false) => told::merge_again,
+            (_, false) => told::merge,
         };
         let flushed_at = match is_here {
             true => self.flushed_at,
@@ -215,7 +217,7 @@ impl Replicas {
                     continue;
                 }
                 self.figures.merged_items += 1;
-                if merge(shard, db, key, tag, chunk, now)? && is_late {
+                if merge(&mut shard.at(db, key, now), tag, chunk)? && is_late {
                     shard.changeset().touch(db as u8, key);
                 }
             }

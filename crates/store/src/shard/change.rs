@@ -3,21 +3,45 @@
 //! An effect follows the effects of the expiries that the command met, since the replay of a journal has no clock.
 //! Changes of access stamps alone are not reported.
 
-use super::Env;
-use super::Shard;
 use super::db::{Db, Found};
-use super::snapshot::note_length;
-use super::types::{Entry, ExpirySetting, Key, NewValue, Value};
+use super::lattice::Keyed;
+use super::merging::{self, hidden_entry, merge_entry};
+use super::overwrite::put_again;
+use super::strings::{set_deadline, write_string};
+use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue};
 use super::watch::WatchId;
-use crate::effect::Effect;
-use crate::planted::{self, Planted};
+use super::writes::{self, write_replica};
+use super::{Env, Shard};
+use crate::effect::{Effect, NotAnEffect};
 use rufous_base::Now;
+use rufous_datatype::object::Tag;
+use rufous_datatype::replicated::{Writer, register};
+use rufous_lattice::Stamp;
 use std::ops::Range;
 
-/// Bytes of a collection in one effect.
-pub(super) const PUT_CHUNK: usize = 64 << 10;
-
 impl Db {
+    /// Before a change of the key: removes it if it has expired; otherwise writes its state to a snapshot under way.
+    fn prepare(&mut self, key: Key<'_>, now: Now, env: &mut Env) -> Option<Found> {
+        let found = self.live(key, now, env)?;
+        self.capture(found.handle, &mut env.snapshot);
+        Some(found)
+    }
+
+    /// The key's record, whose removal is reported.
+    pub(super) fn find_to_remove(
+        &mut self,
+        key: Key<'_>,
+        now: Now,
+        env: &mut Env,
+    ) -> Option<Found> {
+        let found = self.live(key, now, env)?;
+        env.counters.changes += 1;
+        if env.observers.any() {
+            self.tell_removal(found.handle, key.hash, env);
+        }
+        Some(found)
+    }
+
     /// Reports the removal of a record, before it.
     pub(super) fn tell_removal(&mut self, handle: u32, hash: u32, env: &mut Env) {
         self.capture(handle, &mut env.snapshot);
@@ -46,11 +70,11 @@ impl Shard {
     ) -> bool {
         self.env.counters.changes += 1;
         if self.env.observers.any() {
-            if self.is_undecided() {
+            if self.env.lattice.is_undecided() {
                 return false;
             }
-            if let Some(keyed) = self.replicated(key) {
-                return self.write_string(db, key, keyed, &value, expiry, now);
+            if let Some(keyed) = self.env.lattice.replicated(key) {
+                return write_string(&mut self.at(db, key, now), keyed, &value, expiry);
             }
             self.tell_set(db, key, value.bytes(), expiry, now);
         }
@@ -62,7 +86,7 @@ impl Shard {
         // An expiry that has passed must not be kept. (If none is kept, the removal of an expired record needs no
         // effect of its own.)
         if expiry == ExpirySetting::Keep || self.env.snapshot.is_running() {
-            self.prepare(db, key, now);
+            self.dbs[db].prepare(key, now, &mut self.env);
         }
         let db = db as u8;
         let effect = match expiry {
@@ -84,13 +108,6 @@ impl Shard {
         self.env.observers.tell(key, db, &effect);
     }
 
-    /// Before a change of the key: removes it if it has expired; otherwise writes its state to a snapshot under way.
-    fn prepare(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Found> {
-        let found = self.dbs[db].live(key, now, &mut self.env)?;
-        self.dbs[db].capture(found.handle, &mut self.env.snapshot);
-        Some(found)
-    }
-
     /// Lets `change` alter the value's bytes after extending it with zeros to at least `min_len`; a missing key is
     /// created. `changed` are the ranges that may differ afterwards.
     pub fn edit<R>(
@@ -105,11 +122,11 @@ impl Shard {
         if !self.env.observers.any() {
             return change(self.dbs[db].grow(key, min_len, now, &mut self.env));
         }
-        if self.replicated(key).is_some() {
-            return self.refuse_edit((db, key), min_len, now, change);
+        if self.env.lattice.writes(key) {
+            return writes::refuse_edit(&mut self.at(db, key, now), min_len, change);
         }
-        let old_len = self
-            .prepare(db, key, now)
+        let old_len = self.dbs[db]
+            .prepare(key, now, &mut self.env)
             .map(|found| self.dbs[db].string_len(found.handle));
         let bytes = self.dbs[db].grow(key, min_len, now, &mut self.env);
         let result = change(bytes);
@@ -139,10 +156,10 @@ impl Shard {
     pub fn append(&mut self, db: usize, key: Key<'_>, tail: &[u8], now: Now) -> usize {
         self.env.counters.changes += 1;
         if self.env.observers.any() {
-            if self.replicated(key).is_some() {
-                return self.refuse_append(key);
+            if self.env.lattice.writes(key) {
+                return writes::refuse_append(&mut self.at(db, key, now));
             }
-            self.prepare(db, key, now);
+            self.dbs[db].prepare(key, now, &mut self.env);
             let (number, bytes) = (db as u8, key.bytes);
             let effect = Effect::Append {
                 db: number,
@@ -157,101 +174,114 @@ impl Shard {
     /// Returns whether the key existed.
     pub fn remove(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
         if self.env.observers.any() {
-            if self.is_undecided() {
+            if self.env.lattice.is_undecided() {
                 return false;
             }
-            if let Some(keyed) = self.replicated(key) {
-                return self.remove_replica(db, key, keyed, now);
+            if let Some(keyed) = self.env.lattice.replicated(key) {
+                return writes::remove(&mut self.at(db, key, now), keyed);
             }
         }
-        self.remove_strictly(db, key, now)
-    }
-
-    pub(super) fn remove_strictly(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
-        let Some(found) = self.find_to_remove(db, key, now) else {
-            return false;
-        };
-        self.dbs[db].remove(found, key.hash, &mut self.env);
-        true
+        self.at(db, key, now).remove()
     }
 
     /// Removes the key and returns its entry.
     pub fn take(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
-        let found = self.find_to_remove(db, key, now)?;
         let db = &mut self.dbs[db];
+        let found = db.find_to_remove(key, now, &mut self.env)?;
         let entry = db.entry(found.handle);
         db.unlink(found, key.hash);
         Some(entry)
-    }
-
-    fn find_to_remove(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Found> {
-        let found = self.dbs[db].live(key, now, &mut self.env)?;
-        self.env.counters.changes += 1;
-        if self.env.observers.any() {
-            self.dbs[db].tell_removal(found.handle, key.hash, &mut self.env);
-        }
-        Some(found)
     }
 
     /// Gives the key this value, expiry and access stamp, whatever it had before. A replicated value is merged with
     /// the key's replicated state.
     pub fn insert_entry(&mut self, db: usize, key: Key<'_>, entry: Entry, now: Now) {
         if entry.value.is_replicated() {
-            return self.merge_entry(db, key, &entry, now);
+            return merge_entry(&mut self.at(db, key, now), &entry);
         }
         if self.env.observers.any()
-            && let Some(keyed) = self.replicated(key)
+            && let Some(keyed) = self.env.lattice.replicated(key)
         {
-            return self.insert_replica(db, key, keyed, entry, now);
+            return writes::insert(&mut self.at(db, key, now), keyed, entry);
         }
         self.env.counters.changes += 1;
         if self.env.observers.any() {
-            self.prepare(db, key, now);
-            self.tell_entry(db as u8, key, &entry);
+            self.dbs[db].prepare(key, now, &mut self.env);
+            self.env.observers.tell_entry(key, db as u8, &entry);
         }
         self.dbs[db].put(key, entry, now, &mut self.env);
     }
 
-    pub(super) fn tell_entry(&mut self, db: u8, key: Key<'_>, entry: &Entry) {
-        let bytes = key.bytes;
-        let expire_at = entry.expire_at;
-        let any = entry.value.any();
-        let Some(tag) = any.tag() else {
-            let effect = Effect::Set {
-                db,
-                key: bytes,
-                value: any.string().map_or(b"", Value::bytes),
-                expire_at,
-            };
-            return self.env.observers.tell(key, db, &effect);
-        };
-        let mut chunk = Vec::new();
-        let mut next = None;
-        if !self.env.observers.journal.is_brief() {
-            next = any.chunk(0, PUT_CHUNK, &mut chunk);
-            note_length(&chunk);
+    /// Like [`Shard::insert_entry`], but a collection at a replicated key replaces what this replica shows, element
+    /// by element.
+    pub fn restore_entry(&mut self, db: usize, key: Key<'_>, entry: Entry, now: Now) {
+        match (self.env.lattice.replicated(key), &entry.value) {
+            (Some(keyed), OwnedValue::Object(object)) => {
+                writes::restore(&mut self.at(db, key, now), keyed, object, entry.expire_at);
+            }
+            _ => self.insert_entry(db, key, entry, now),
         }
-        let effect = Effect::Put {
-            db,
-            key: bytes,
-            tag,
-            chunk: &chunk,
-            expire_at,
+    }
+
+    /// Writes a string at one replica, with a stamp above all that its worker has given: the effect of SET, with a
+    /// fast path.
+    #[inline]
+    pub fn put_register(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        (stamp, is_shared): (Stamp, bool),
+        value: &[u8],
+        now: Now,
+    ) {
+        let keyed = Keyed {
+            strings: Tag::Register,
+            is_shared,
         };
-        self.env.observers.tell(key, db, &effect);
-        while let Some(at) = next
-            && !planted::is(Planted::LogLosesChunk)
-        {
-            chunk.clear();
-            next = any.chunk(at, PUT_CHUNK, &mut chunk);
-            let effect = Effect::More {
-                db,
-                key: bytes,
-                tag,
-                chunk: &chunk,
-            };
-            self.env.observers.journal.write(&effect);
+        if !put_again(&mut self.at(db, key, now), keyed, stamp, value) {
+            self.put_register_anew((db, key), keyed, stamp, value, now);
         }
+    }
+
+    #[inline(never)]
+    pub(super) fn put_register_anew(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        keyed: Keyed,
+        stamp: Stamp,
+        value: &[u8],
+        now: Now,
+    ) {
+        self.begin_lattice(Writer { stamp });
+        let at = &mut self.at(db, key, now);
+        write_replica(at, (keyed, Tag::Register), |_, writer, ops| {
+            register::set(writer, value, 0, ops);
+        });
+        self.end_lattice();
+    }
+
+    /// Merges a part of another replica's state with this one's, and reports that to watchers and waiters, but not to
+    /// the journal: the writer's own log has it. Returns whether that may have changed anything.
+    pub fn merge(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        tag: Tag,
+        chunk: &[u8],
+        now: Now,
+    ) -> Result<bool, NotAnEffect> {
+        merging::merge(&mut self.at(db, key, now), tag, chunk)
+    }
+
+    /// Removes all state of a key without reporting it: for a shard on which commands are tried.
+    pub fn take_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
+        let taken = self.take(db, key, now);
+        taken.or_else(|| {
+            let at = self.at(db, key, now);
+            let entry = hidden_entry(&at);
+            at.db.drop_replica(key, at.env);
+            entry
+        })
     }
 
     /// Moves the value and expiry of a key to another key, replacing what that had. Returns whether the first key
@@ -262,13 +292,13 @@ impl Shard {
         (to_db, to): (usize, Key<'_>),
         now: Now,
     ) -> bool {
-        if self.prepare(db, key, now).is_none() {
+        if self.dbs[db].prepare(key, now, &mut self.env).is_none() {
             return false;
         }
         if (db, key.bytes) == (to_db, to.bytes) {
             return true;
         }
-        self.prepare(to_db, to, now);
+        self.dbs[to_db].prepare(to, now, &mut self.env);
         self.env.counters.changes += 1;
         if self.env.observers.any() {
             let effect = Effect::Move {
@@ -299,7 +329,7 @@ impl Shard {
         if (db, key.bytes) == (to_db, to.bytes) {
             return true;
         }
-        self.prepare(to_db, to, now);
+        self.dbs[to_db].prepare(to, now, &mut self.env);
         self.env.counters.changes += 1;
         if self.env.observers.any() {
             let effect = Effect::Copy {
@@ -339,11 +369,11 @@ impl Shard {
         now: Now,
     ) -> bool {
         if self.env.observers.any()
-            && let Some(keyed) = self.replicated(key)
+            && let Some(keyed) = self.env.lattice.replicated(key)
         {
-            return self.set_deadline(db, key, keyed, unix_ms, now);
+            return set_deadline(&mut self.at(db, key, now), keyed, unix_ms);
         }
-        let Some(found) = self.prepare(db, key, now) else {
+        let Some(found) = self.dbs[db].prepare(key, now, &mut self.env) else {
             return false;
         };
         self.env.counters.changes += 1;
@@ -364,13 +394,13 @@ impl Shard {
     pub fn flush(&mut self, db: usize) {
         let len = self.dbs[db].len();
         self.env.counters.changes += len as u64;
-        if self.env.keying.is_some() || !self.dbs[db].is_void() {
+        if self.env.lattice.keying().is_some() || !self.dbs[db].is_void() {
             self.env
                 .observers
                 .journal
                 .write(&Effect::FlushDb { db: db as u8 });
             self.touch_watched(db, db, db);
-            self.env.changes.forget_db(db as u8);
+            self.env.lattice.changes().forget_db(db as u8);
         }
         self.empty(db);
     }

@@ -3,7 +3,7 @@
 use super::db::{Db, Found, Outside, number, packed};
 use super::record::{self, Head, OBJECT, PACKED};
 use super::types::{Key, WrongType, fits_packed, inside};
-use super::{Env, Shard, classes};
+use super::{Env, Shard, classes, writes};
 use crate::effect::{Effect, NotAnEffect};
 use crate::marks::{self, Mark};
 use crate::planted::{self, Planted};
@@ -184,9 +184,9 @@ impl Shard {
         change: impl FnOnce(&mut Editor<'_, T>) -> R,
     ) -> Result<R, WrongType> {
         if self.env.observers.any()
-            && let Some(keyed) = self.replicated(key)
+            && let Some(keyed) = self.env.lattice.replicated(key)
         {
-            return self.update_replica(db, key, keyed, now, change);
+            return writes::update(&mut self.at(db, key, now), keyed, change);
         }
         let found = self.dbs[db].live(key, now, &mut self.env);
         let mut in_record = false;

@@ -6,13 +6,8 @@
 //! dropped. A write without its context becomes a sibling of the values that it would have replaced, so no write is
 //! lost.
 
-use super::Shard;
-use super::types::{Any, Key};
-use rufous_base::Now;
+use super::types::Key;
 use rufous_base::limits::CONTEXT_BYTES;
-use rufous_datatype::algebra::Algebra;
-use rufous_datatype::object::{Object, Tag};
-use rufous_datatype::replicated::siblings::{self, Siblings};
 use rufous_lattice::{Seen, Stamp};
 use std::collections::BTreeMap;
 
@@ -115,79 +110,42 @@ impl Contexts {
 /// The client of the running command.
 #[derive(Debug)]
 pub(super) struct Session {
-    pub(super) client: u64,
-    pub(super) contexts: Contexts,
+    client: u64,
+    contexts: Contexts,
     /// Number of concurrent values, if the command asked for one and the keyspace picks none.
     concurrent: Option<usize>,
 }
 
-impl Shard {
-    /// The next command is this client's, which has these contexts.
-    pub fn begin_session(&mut self, client: u64, contexts: Contexts) {
-        self.env.session = Some(Box::new(Session {
+impl Session {
+    pub(super) fn new(client: u64, contexts: Contexts) -> Self {
+        Self {
             client,
             contexts,
             concurrent: None,
-        }));
+        }
     }
 
-    /// Ends the command. Also returns the number of values of a key that it tried to read as one, if the keyspace
-    /// picks none.
-    pub fn end_session(&mut self) -> (Contexts, Option<usize>) {
-        let session = self.env.session.take();
-        session.map_or_else(Default::default, |session| {
-            (session.contexts, session.concurrent)
-        })
+    /// Also returns the number of values of a key that the command tried to read as one, if the keyspace picks none.
+    pub(super) fn end(self) -> (Contexts, Option<usize>) {
+        (self.contexts, self.concurrent)
     }
 
-    /// Whether strings at this key have causal order.
-    pub fn keeps_siblings(&self, key: Key<'_>) -> bool {
-        let keying = self.env.keying.as_ref();
-        let keyed = keying.and_then(|keying| keying.of(key.bytes));
-        keyed.is_some_and(|keyed| keyed.strings == Tag::Siblings)
-    }
-
-    /// Whether the running command asked for one of several values and the keyspace picks none: then it changes
-    /// nothing.
     pub(super) fn is_undecided(&self) -> bool {
-        let session = self.env.session.as_ref();
-        session.is_some_and(|session| session.concurrent.is_some())
+        self.concurrent.is_some()
     }
 
-    /// What the running command's client has seen of a key; `None` if the shard has no contexts.
-    pub(super) fn context_of(&mut self, db: usize, key: Key<'_>) -> Option<Seen> {
-        let session = self.env.session.as_mut()?;
-        let seen = session.contexts.get(session.client, db as u8, key);
-        Some(seen.cloned().unwrap_or_default())
+    pub(super) fn set_undecided(&mut self, values: usize) {
+        self.concurrent = Some(values);
     }
 
-    /// Notes what the running command's client has seen of a key.
-    pub(super) fn note_seen(&mut self, db: usize, key: Key<'_>, seen: &Seen) {
-        if let Some(session) = &mut self.env.session {
-            session.contexts.note(session.client, db as u8, key, seen);
-        }
+    /// What the client has seen of a key.
+    pub(super) fn context_of(&mut self, db: u8, key: Key<'_>) -> Seen {
+        let seen = self.contexts.get(self.client, db, key);
+        seen.cloned().unwrap_or_default()
     }
 
-    /// Before a read of a string for a client: its siblings count as seen, as the keyspace picks the one that is
-    /// returned. If the keyspace picks none, nothing was seen.
-    #[cold]
-    pub(super) fn note_read(&mut self, db: usize, key: Key<'_>, now: Now) {
-        let found = self.dbs[db].live(key, now, &mut self.env);
-        let Some(found) = found.filter(|_| self.keeps_siblings(key)) else {
-            return;
-        };
-        let view = match self.dbs[db].value(found.handle) {
-            Any::Packed(Tag::Siblings, bytes) => bytes,
-            Any::Object(Object::Siblings(state)) => Siblings::view(state),
-            _ => return,
-        };
-        let (seen, count) = (siblings::seen(view), siblings::count(view));
-        let keying = self.env.keying.as_ref();
-        let is_picked = keying.is_none_or(|keying| keying.resolve(key.bytes).picks());
-        match &mut self.env.session {
-            Some(session) if count > 1 && !is_picked => session.concurrent = Some(count),
-            _ => self.note_seen(db, key, &seen.into()),
-        }
+    pub(super) fn note(&mut self, db: u8, key: Key<'_>, seen: &Seen) {
+        self.contexts.note(self.client, db, key, seen);
     }
 }
 

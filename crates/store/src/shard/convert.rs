@@ -3,6 +3,7 @@
 
 use super::Shard;
 use super::causal::shown_expiry;
+use super::strings::{merge_sketches, write_string};
 use super::types::{Any, Entry, ExpirySetting, Item, Key, NewValue, OwnedValue};
 use crate::effect::Effect;
 use crate::keyspace::{Keyspace, Keyspaces};
@@ -74,153 +75,153 @@ pub fn size_of_value(value: Any<'_>) -> usize {
     }
 }
 
-impl Shard {
-    /// Turns the plain value of a key into a replicated one, written by the running command.
-    pub fn make_replicated(&mut self, db: usize, key: Key<'_>, now: Now) {
-        let (Some(keyed), Some(entry)) = (self.replicated(key), self.clone_entry(db, key, now))
-        else {
-            return;
-        };
-        let value = match &entry.value {
-            value if value.is_replicated() => return,
-            OwnedValue::Object(_) => {
-                self.remove_strictly(db, key, now);
-                return self.add_elements((db, key), &entry, now);
-            }
-            OwnedValue::Small(bytes) => NewValue::Copy(bytes),
-            OwnedValue::Big(value) => NewValue::Shared(value.clone()),
-        };
-        if let Some(registers) = registers(value.bytes()) {
-            self.remove_strictly(db, key, now);
-            self.merge_sketches(db, key, &registers, now);
-            return self.give_deadline((db, key), &entry, now);
+/// Turns the plain value of a key into a replicated one, written by the running command.
+pub fn make_replicated(shard: &mut Shard, db: usize, key: Key<'_>, now: Now) {
+    let (Some(keyed), Some(entry)) = (
+        shard.env.lattice.replicated(key),
+        shard.clone_entry(db, key, now),
+    ) else {
+        return;
+    };
+    let value = match &entry.value {
+        value if value.is_replicated() => return,
+        OwnedValue::Object(_) => {
+            shard.at(db, key, now).remove();
+            return add_elements(shard, (db, key), &entry, now);
         }
-        let expiry = entry.expire_at.map(ExpirySetting::At);
-        let expiry = expiry.unwrap_or(ExpirySetting::Clear);
-        self.write_string(db, key, keyed, &value, expiry, now);
+        OwnedValue::Small(bytes) => NewValue::Copy(bytes),
+        OwnedValue::Big(value) => NewValue::Shared(value.clone()),
+    };
+    if let Some(registers) = registers(value.bytes()) {
+        shard.at(db, key, now).remove();
+        merge_sketches(&mut shard.at(db, key, now), &registers);
+        return give_deadline(shard, (db, key), &entry, now);
     }
+    let expiry = entry.expire_at.map(ExpirySetting::At);
+    let expiry = expiry.unwrap_or(ExpirySetting::Clear);
+    write_string(&mut shard.at(db, key, now), keyed, &value, expiry);
+}
 
-    /// Whether a replicated value has another type in its key's new keyspace: a string with or without causal order.
-    pub fn rewrites(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        (from, to): (&Keyspace, &Keyspace),
-        now: Now,
-    ) -> bool {
-        let tag = self.tag_at(db, key, now);
-        let is_string = matches!(tag, Some(Tag::Register | Tag::Siblings));
-        is_string && strings(from) != strings(to)
+/// Whether a replicated value has another type in its key's new keyspace: a string with or without causal order.
+pub fn rewrites(
+    shard: &mut Shard,
+    db: usize,
+    key: Key<'_>,
+    (from, to): (&Keyspace, &Keyspace),
+    now: Now,
+) -> bool {
+    let tag = shard.at(db, key, now).tag();
+    let is_string = matches!(tag, Some(Tag::Register | Tag::Siblings));
+    is_string && strings(from) != strings(to)
+}
+
+/// Replaces a replica by a new value, without the earlier state, of what it shows: plain or replicated according
+/// to the current table. All other replicas are dropped already or will be: none may be merged into it any more.
+pub fn write_anew(shard: &mut Shard, db: usize, key: Key<'_>, pick: Pick, now: Now) {
+    let entry = shard.clone_entry(db, key, now);
+    drop_replicated(shard, db, key, now);
+    let Some(entry) = entry else {
+        return;
+    };
+    let Any::String(text) = entry.value.any().shown_by(|| pick) else {
+        return add_elements(shard, (db, key), &entry, now);
+    };
+    let next = entry.expire_at;
+    let expiry = next.and_then(|next| shown_expiry(entry.value.any(), pick, next));
+    let expiry = expiry.map_or(ExpirySetting::Clear, ExpirySetting::At);
+    let text = NewValue::Copy(text.bytes());
+    shard.set(db, key, text, expiry, now);
+}
+
+/// Drops all state of a key, even if it shows nothing.
+pub fn drop_replicated(shard: &mut Shard, db: usize, key: Key<'_>, now: Now) {
+    shard.env.counters.changes += 1;
+    // An expired value is a grave from here on.
+    let _ = shard.dbs[db].live(key, now, &mut shard.env);
+    let effect = Effect::Delete {
+        db: db as u8,
+        key: key.bytes,
+    };
+    shard.env.observers.tell(key, db as u8, &effect);
+    shard.dbs[db].drop_replica(key, &mut shard.env);
+}
+
+/// Applies a change of the table in a log: drops the replicas that were converted by it, whose new values follow
+/// in the log.
+pub(super) fn drop_reshaped(shard: &mut Shard, old: &Keyspaces, new: &Keyspaces, workers: usize) {
+    if !old.has_lattice() {
+        return;
     }
-
-    /// Replaces a replica by a new value, without the earlier state, of what it shows: plain or replicated according
-    /// to the current table. All other replicas are dropped already or will be: none may be merged into it any more.
-    pub fn write_anew(&mut self, db: usize, key: Key<'_>, pick: Pick, now: Now) {
-        let entry = self.clone_entry(db, key, now);
-        self.drop_replicated(db, key, now);
-        let Some(entry) = entry else {
-            return;
+    for db in 0..DATABASES {
+        let mut names = Vec::<Box<[u8]>>::new();
+        let mut take = |key: &[u8]| {
+            let from = old.lattice(key);
+            if from.is_some() && reshapes((from, new.lattice(key)), workers) {
+                names.push(key.into());
+            }
         };
-        let Any::String(text) = entry.value.any().shown_by(|| pick) else {
-            return self.add_elements((db, key), &entry, now);
-        };
-        let next = entry.expire_at;
-        let expiry = next.and_then(|next| shown_expiry(entry.value.any(), pick, next));
-        let expiry = expiry.map_or(ExpirySetting::Clear, ExpirySetting::At);
-        let text = NewValue::Copy(text.bytes());
-        self.set(db, key, text, expiry, now);
-    }
-
-    /// Drops all state of a key, even if it shows nothing.
-    pub fn drop_replicated(&mut self, db: usize, key: Key<'_>, now: Now) {
-        self.env.counters.changes += 1;
-        // An expired value is a grave from here on.
-        let _ = self.dbs[db].live(key, now, &mut self.env);
-        let effect = Effect::Delete {
-            db: db as u8,
-            key: key.bytes,
-        };
-        self.env.observers.tell(key, db as u8, &effect);
-        self.dbs[db].drop_replica(key, &mut self.env);
-    }
-
-    /// Applies a change of the table in a log: drops the replicas that were converted by it, whose new values follow
-    /// in the log.
-    pub(super) fn drop_reshaped(&mut self, old: &Keyspaces, new: &Keyspaces, workers: usize) {
-        if !old.has_lattice() {
-            return;
+        let mut cursor = Some(0);
+        while let Some(at) = cursor {
+            cursor = shard.scan(db, at, 1024, Now::default(), &mut |item| take(item.key));
         }
-        for db in 0..DATABASES {
-            let mut names = Vec::<Box<[u8]>>::new();
-            let mut take = |key: &[u8]| {
-                let from = old.lattice(key);
-                if from.is_some() && reshapes((from, new.lattice(key)), workers) {
-                    names.push(key.into());
-                }
-            };
-            let mut cursor = Some(0);
-            while let Some(at) = cursor {
-                cursor = self.scan(db, at, 1024, Now::default(), &mut |item| take(item.key));
-            }
-            let mut from = Some(Box::<[u8]>::default());
-            while let Some(at) = from {
-                let (graves, next) = self.graves(db, &at, 1024);
-                graves.iter().for_each(|name| take(name));
-                from = next;
-            }
-            for name in names {
-                self.forget_held(db as u8, &name);
-                let key = self.key(&name);
-                self.dbs[db].drop_replica(key, &mut self.env);
-            }
+        let mut from = Some(Box::<[u8]>::default());
+        while let Some(at) = from {
+            let (graves, next) = shard.graves(db, &at, 1024);
+            graves.iter().for_each(|name| take(name));
+            from = next;
         }
-    }
-
-    fn give_deadline(&mut self, (db, key): (usize, Key<'_>), entry: &Entry, now: Now) {
-        if entry.expire_at.is_some() {
-            self.set_expire_at(db, key, entry.expire_at, now);
+        for name in names {
+            shard.forget_held(db as u8, &name);
+            let key = shard.key(&name);
+            shard.dbs[db].drop_replica(key, &mut shard.env);
         }
     }
+}
 
-    /// Adds the elements of a collection, plain or replicated, and its deadline.
-    fn add_elements(&mut self, (db, key): (usize, Key<'_>), entry: &Entry, now: Now) {
-        let value = entry.value.any();
-        let done = if let Ok(view) = value.of::<Set>() {
-            self.update::<Set, _>(db, key, now, |editor| {
-                view.each(|member, _| {
-                    editor.apply(&set::Op::Add { member });
+fn give_deadline(shard: &mut Shard, (db, key): (usize, Key<'_>), entry: &Entry, now: Now) {
+    if entry.expire_at.is_some() {
+        shard.set_expire_at(db, key, entry.expire_at, now);
+    }
+}
+
+/// Adds the elements of a collection, plain or replicated, and its deadline.
+fn add_elements(shard: &mut Shard, (db, key): (usize, Key<'_>), entry: &Entry, now: Now) {
+    let value = entry.value.any();
+    let done = if let Ok(view) = value.of::<Set>() {
+        shard.update::<Set, _>(db, key, now, |editor| {
+            view.each(|member, _| {
+                editor.apply(&set::Op::Add { member });
+            });
+        })
+    } else if let Ok(view) = value.of::<Hash>() {
+        shard.update::<Hash, _>(db, key, now, |editor| {
+            view.each(|field, value| {
+                editor.apply(&hash::Op::Set { field, value });
+            });
+        })
+    } else if let Ok(view) = value.of::<SortedSet>() {
+        shard.update::<SortedSet, _>(db, key, now, |editor| {
+            view.each(0..view.len(), false, |member, score| {
+                let only = sorted_set::Only::default();
+                editor.apply(&sorted_set::Op::Add {
+                    member,
+                    score,
+                    only,
                 });
-            })
-        } else if let Ok(view) = value.of::<Hash>() {
-            self.update::<Hash, _>(db, key, now, |editor| {
-                view.each(|field, value| {
-                    editor.apply(&hash::Op::Set { field, value });
-                });
-            })
-        } else if let Ok(view) = value.of::<SortedSet>() {
-            self.update::<SortedSet, _>(db, key, now, |editor| {
-                view.each(0..view.len(), false, |member, score| {
-                    let only = sorted_set::Only::default();
-                    editor.apply(&sorted_set::Op::Add {
-                        member,
-                        score,
-                        only,
-                    });
-                });
-            })
-        } else {
-            Ok(())
-        };
-        debug_assert!(done.is_ok(), "nothing is at the key");
-        self.give_deadline((db, key), entry, now);
-    }
+            });
+        })
+    } else {
+        Ok(())
+    };
+    debug_assert!(done.is_ok(), "nothing is at the key");
+    give_deadline(shard, (db, key), entry, now);
+}
 
-    /// Sends the whole state of a key to its other replicas and writes it to the journal: the writer of a part of it
-    /// may no longer know that it was its own.
-    pub fn spread(&mut self, db: usize, key: Key<'_>, now: Now) {
-        if let Some(entry) = self.clone_entry(db, key, now) {
-            self.tell_entry(db as u8, key, &entry);
-        }
-        self.env.changes.touch(db as u8, key);
+/// Sends the whole state of a key to its other replicas and writes it to the journal: the writer of a part of it
+/// may no longer know that it was its own.
+pub fn spread(shard: &mut Shard, db: usize, key: Key<'_>, now: Now) {
+    if let Some(entry) = shard.clone_entry(db, key, now) {
+        shard.env.observers.tell_entry(key, db as u8, &entry);
     }
+    shard.env.lattice.changes().touch(db as u8, key);
 }

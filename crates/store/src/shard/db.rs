@@ -229,14 +229,14 @@ impl Db {
         if head.kind() == INLINE {
             return Some(Any::String(Value::Small(head.value_part(slot))));
         }
-        Some(self.value_of(head, slot).shown_by(|| env.pick(key)))
+        Some(self.value_of(head, slot).shown_by(|| env.lattice.pick(key)))
     }
 
     /// The value of an expired key: what remains of it, if anything.
     #[cold]
     fn left_of(&mut self, key: Key<'_>, now: Now, env: &mut Env) -> Option<Any<'_>> {
         let found = self.live(key, now, env)?;
-        Some(self.value(found.handle).shown_by(|| env.pick(key)))
+        Some(self.value(found.handle).shown_by(|| env.lattice.pick(key)))
     }
 
     #[inline]

@@ -24,6 +24,7 @@
 //! is kept apart, whatever its type, and so are its counts on nothing.
 
 use super::held::{At, Count, Held};
+use super::merging::merge_chunk;
 use super::noted::{Note, Noted};
 use super::types::{Any, Key};
 use super::{Env, Shard};
@@ -205,7 +206,7 @@ pub(super) fn settle(
     }
     let mut bench = Box::new(Shard::new(0));
     bench.env.tuning = shard.env.tuning;
-    bench.env.horizon = shard.env.horizon;
+    bench.env.horizons.raise(shard.env.horizons.here());
     for (&(db, bytes), noted) in all {
         let at: At = (db, bytes.into());
         let of_files = files
@@ -249,7 +250,7 @@ pub(super) fn settle(
             at.put_replica(key, object, now, &mut shard.env);
         }
     }
-    shard.set_forgotten(bench.env.forgotten);
+    shard.env.horizons.forget(bench.env.horizons.forgotten());
 }
 
 /// The key has a plain value.
@@ -273,7 +274,7 @@ impl Shard {
         while let Some(from) = next {
             let mut chunk = Vec::new();
             next = any.chunk(from, usize::MAX, &mut chunk);
-            let done = self.merge_chunk(db, key, object.tag(), &chunk, now);
+            let done = merge_chunk(&mut self.at(db, key, now), object.tag(), &chunk);
             debug_assert!(done.is_ok(), "a value's chunks are parts of it");
         }
     }

@@ -19,9 +19,10 @@
 
 use super::Shard;
 use super::gone::{noted_in, settle, tell_all};
+use super::merging::merge_ops;
 use super::noted::{ENTRY_BYTES, Note, Noted};
 use super::types::Key;
-use crate::effect::{Effect, NotAnEffect};
+use crate::effect::NotAnEffect;
 use crate::planted::{self, Planted};
 use rufous_base::Now;
 use rufous_datatype::algebra::Tuning;
@@ -289,32 +290,6 @@ impl Shard {
         self.held.take()
     }
 
-    /// Everything here with a stamp up to this time was known here, and is forgotten if nothing is known of it any
-    /// more.
-    pub fn set_forgotten(&mut self, horizon: u64) {
-        self.env.forgotten = self.env.forgotten.max(horizon);
-    }
-
-    /// Writes to the journal up to which time this shard has forgotten, if that has changed. To be called before the
-    /// next command and not within one: effects of a command that is incomplete in the logs are ignored.
-    #[inline]
-    pub fn tell_horizon(&mut self) {
-        let env = &mut self.env;
-        if env.forgotten > env.forgotten_told && env.observers.journal.is_on() {
-            env.forgotten_told = env.forgotten;
-            let time = env.forgotten;
-            env.observers.journal.write_aside(&Effect::Horizon { time });
-        }
-    }
-
-    /// Appends the horizon, for the start of a snapshot.
-    pub fn horizon_effect(&self, out: &mut Vec<u8>) {
-        if self.env.forgotten > 0 {
-            let time = self.env.forgotten;
-            Effect::Horizon { time }.encode(out);
-        }
-    }
-
     /// Forgets what is held of a key that was replaced or removed.
     #[inline]
     pub(super) fn forget_held(&mut self, db: u8, key: &[u8]) {
@@ -374,19 +349,20 @@ impl Shard {
     }
 
     fn add_back(&mut self, (db, key): (usize, Key<'_>), tag: Tag, count: &Count, now: Now) {
-        let horizon = std::mem::replace(&mut self.env.horizon, count.horizon);
-        let done = self.merge_ops(db, key, tag, &count.ops, now);
+        let horizon = self.env.horizons.replace(count.horizon);
+        let done = merge_ops(&mut self.at(db, key, now), tag, &count.ops);
         debug_assert!(
             done.is_ok(),
             "operations were looked at when they were held"
         );
-        self.env.horizon = horizon;
+        self.env.horizons.replace(horizon);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effect::Effect;
     use crate::shard::tests::replicas::All;
     use proptest::prelude::*;
     use rufous_datatype::replicated::Writer;
@@ -396,7 +372,7 @@ mod tests {
     /// Operations that add a member to a replicated set.
     fn addition(member: &[u8], time: u64) -> Vec<u8> {
         let mut shard = Shard::new(1);
-        shard.set_keying(Some(Arc::new(All)));
+        shard.lattice_mut().set_keying(Some(Arc::new(All)));
         shard.observers_mut().set_journaling(true);
         let stamp = Stamp {
             time,

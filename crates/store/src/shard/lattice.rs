@@ -1,27 +1,16 @@
-//! Writes to replicated keys: commands call the same functions as for other keys, which here become operations of
-//! replicated types, with stamps.
-//!
-//! A worker calls [`Shard::begin_lattice`] to state that the next command may write to such keys, and its writer;
-//! [`Shard::end_lattice`] returns the result. Local writes go to the journal, as operations, and to the changeset,
-//! for other replicas; what other replicas have sent goes to neither (see `merging`).
-//!
-//! An operation that would need other replicas changes nothing and is kept as the refusal of the command, whatever
-//! reply the command produces.
+//! Replicated keys: which they are, whether the running command may write to them, what its client has seen of them,
+//! and their local changes, for other replicas. `writes` has the writes themselves.
 
-use super::collection::Editor;
-use super::replica::Other;
-use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue, WrongType};
-use super::{Env, Shard};
+use super::contexts::{Contexts, Session};
+use super::types::Key;
 use crate::changeset::Changeset;
 use crate::effect::Effect;
 use crate::keyspace::Resolve;
-use rufous_base::Now;
-use rufous_datatype::hash::{self, Hash};
-use rufous_datatype::object::{Object, Registered, Tag};
+use rufous_datatype::algebra::Tuning;
+use rufous_datatype::object::Tag;
+use rufous_datatype::replicated::siblings::Pick;
 use rufous_datatype::replicated::{Refused, Writer};
-use rufous_datatype::set::{self, Set};
-use rufous_datatype::sorted_set::{self, Only, SortedSet, Zone};
-use rufous_lattice::Stamp;
+use rufous_lattice::{Seen, Stamp};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -79,95 +68,68 @@ pub(super) struct Writing {
 
 impl Writing {
     #[cold]
-    fn refuse(&mut self, key: Key<'_>, refused: Refused) {
+    pub(super) fn refuse(&mut self, key: Key<'_>, refused: Refused) {
         if self.refused.is_none() {
             (self.refused, self.at) = (Some(refused), key.bytes.into());
         }
     }
 }
 
-const OTHER_TYPE: Refused = Refused {
-    why: "the key holds a value of another type, or did not long ago",
-    instead: "use another key, or delete this one and wait until all replicas know",
-};
-
-pub(super) const NOT_YET: Refused = Refused {
-    why: "its value is from before the keyspace had replicas",
-    instead: "read it, delete the key, and write it again",
-};
-
-const ON_THE_WHOLE: Refused = Refused {
-    why: "it depends on what the value is at other replicas",
-    instead: "write the whole value",
-};
-
-const NO_STORE: Refused = Refused {
-    why: "it replaces what other replicas may be adding to",
-    instead: "store to a key of regime strict, or add the elements",
-};
-
-impl Env {
-    /// Reports a local change of a replica.
-    pub(super) fn tell_update(&mut self, db: u8, key: Key<'_>, keyed: Keyed, tag: Tag, ops: &[u8]) {
-        self.counters.changes += 1;
-        let effect = Effect::Update {
-            db,
-            key: key.bytes,
-            tag,
-            ops,
-        };
-        self.observers.tell(key, db, &effect);
-        if keyed.is_shared {
-            self.note_change(db, key, tag, ops);
-        }
-    }
-
-    /// Counts writes that were merged with later ones before these are reported.
-    #[inline(always)]
-    pub(super) fn joined(&mut self, writes: u64, is_shared: bool) {
-        self.counters.changes += writes;
-        if is_shared {
-            self.changes.joined(writes);
-        }
-    }
-
-    pub(super) fn note_change(&mut self, db: u8, key: Key<'_>, tag: Tag, ops: &[u8]) {
-        if is_small(tag) {
-            self.changes.touch(db, key);
-            return;
-        }
-        let done = self.changes.add(db, key, tag, ops, &self.tuning);
-        debug_assert!(done.is_ok(), "operations are as their type encodes them");
-    }
+/// See the module's description.
+#[derive(Debug, Default)]
+pub struct Lattice {
+    keying: Option<Arc<dyn Keying>>,
+    /// State of the running command, if it may write to replicated keys.
+    writing: Option<Writing>,
+    /// State of its client, if keys have causal order.
+    session: Option<Box<Session>>,
+    changes: Changeset,
 }
 
-/// Of small types replicas send whole states; of collections, operations.
-pub(super) fn is_small(tag: Tag) -> bool {
-    !matches!(tag, Tag::SharedSet | Tag::SharedHash | Tag::SharedSortedSet)
-}
-
-impl Shard {
+impl Lattice {
     /// Sets which keys are replicated. Values in the store are not changed by that.
     pub fn set_keying(&mut self, keying: Option<Arc<dyn Keying>>) {
-        self.env.keying = keying;
+        self.keying = keying;
+    }
+
+    pub(super) fn keying(&self) -> Option<&Arc<dyn Keying>> {
+        self.keying.as_ref()
+    }
+
+    fn keyed(&self, key: Key<'_>) -> Option<Keyed> {
+        self.keying.as_ref()?.of(key.bytes)
+    }
+
+    /// Whether the key has replicas elsewhere.
+    pub(super) fn is_shared(&self, key: Key<'_>) -> bool {
+        self.keyed(key).is_some_and(|keyed| keyed.is_shared)
+    }
+
+    /// Whether strings at this key have causal order.
+    pub fn keeps_siblings(&self, key: Key<'_>) -> bool {
+        let keyed = self.keyed(key);
+        keyed.is_some_and(|keyed| keyed.strings == Tag::Siblings)
+    }
+
+    /// Which of several concurrent values is shown.
+    pub(super) fn pick(&self, key: Key<'_>) -> Pick {
+        let keying = self.keying.as_ref();
+        keying.map_or(Pick::Newest, |keying| keying.resolve(key.bytes).pick())
     }
 
     /// The command that runs next may write to replicated keys.
     #[inline]
-    pub fn begin_lattice(&mut self, writer: Writer) {
-        self.env.writing = Some(Writing {
+    pub(super) fn begin(&mut self, writer: Writer) {
+        self.writing = Some(Writing {
             writer,
             refused: None,
             at: Box::default(),
         });
-        self.env.observers.set_writing(true);
     }
 
-    /// The command has ended.
     #[inline]
-    pub fn end_lattice(&mut self) -> Option<Ended> {
-        let writing = self.env.writing.take()?;
-        self.env.observers.set_writing(false);
+    pub(super) fn end(&mut self) -> Option<Ended> {
+        let writing = self.writing.take()?;
         Some(Ended {
             next: writing.writer.stamp,
             refused: writing.refused,
@@ -175,270 +137,136 @@ impl Shard {
         })
     }
 
-    /// Local changes since this was last cleared, for other replicas.
-    pub fn changeset(&mut self) -> &mut Changeset {
-        &mut self.env.changes
-    }
-
     /// How the key is replicated, if the running command may write to it as a replica.
     #[inline]
     pub(super) fn replicated(&self, key: Key<'_>) -> Option<Keyed> {
-        self.env.writing.as_ref()?;
-        self.env.keying.as_ref()?.of(key.bytes)
+        self.writing.as_ref()?;
+        self.keyed(key)
     }
 
-    #[cold]
-    pub(super) fn refuse(&mut self, key: Key<'_>, refused: Refused) {
-        if let Some(writing) = &mut self.env.writing {
-            writing.refuse(key, refused);
+    /// Whether the running command writes to this key as a replica.
+    #[inline]
+    pub fn writes(&self, key: Key<'_>) -> bool {
+        self.replicated(key).is_some()
+    }
+
+    pub(super) fn writer(&self) -> Option<Writer> {
+        Some(self.writing.as_ref()?.writer)
+    }
+
+    /// Lends the state of the running command, to be passed to [`Lattice::go_on`].
+    pub(super) fn take_writing(&mut self) -> Option<Writing> {
+        self.writing.take()
+    }
+
+    pub(super) fn go_on(&mut self, writing: Writing) {
+        self.writing = Some(writing);
+    }
+
+    /// The stamp of the command's next write, above `newest`, which may come from another clock.
+    pub(super) fn rise_above(&mut self, newest: Stamp) -> Option<Stamp> {
+        let writer = &mut self.writing.as_mut()?.writer;
+        if writer.stamp.time <= newest.time && writer.stamp <= newest {
+            writer.stamp.time = newest.time.saturating_add(1);
+            writer.stamp.step = 0;
         }
+        Some(writer.stamp)
     }
 
-    /// Refuses an operation that depends on the whole value at other replicas.
-    #[cold]
-    pub(super) fn refuse_edit<R>(
-        &mut self,
-        (db, key): (usize, Key<'_>),
-        min_len: usize,
-        now: Now,
-        change: impl FnOnce(&mut [u8]) -> R,
-    ) -> R {
-        self.refuse(key, ON_THE_WHOLE);
-        let old = self.peek(db, key, now).ok().flatten();
-        let mut copy = old.map_or_else(Vec::new, |value| value.bytes().to_vec());
-        copy.resize(copy.len().max(min_len), 0);
-        change(&mut copy)
-    }
-
-    #[cold]
-    pub(super) fn refuse_append(&mut self, key: Key<'_>) -> usize {
-        self.refuse(key, ON_THE_WHOLE);
-        0
-    }
-
-    /// Writes to the running command's replica of a key: `encode` gets its value and appends operations, which are
-    /// committed and reported.
-    pub(super) fn write_replica<R>(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        (keyed, tag): (Keyed, Tag),
-        now: Now,
-        encode: impl FnOnce(&Object, &Writer, &mut Vec<u8>) -> R,
-    ) -> Option<R> {
-        let writer = self.env.writing.as_ref()?.writer;
-        let mut ops = std::mem::take(&mut self.env.ops);
-        ops.clear();
-        let change = |object: &mut Object, env: &mut Env| {
-            let result = encode(object, &writer, &mut ops);
-            let done = object.commit_encoded(&ops, &env.tuning);
-            debug_assert!(done.is_ok(), "operations are as their type encodes them");
-            result
-        };
-        let done = self.dbs[db].alter_replica(key, tag, now, &mut self.env, change);
-        if !ops.is_empty() {
-            self.step();
-            self.env.tell_update(db as u8, key, keyed, tag, &ops);
-        }
-        self.env.ops = ops;
-        match done {
-            Ok(result) => Some(result),
-            Err(other) => {
-                self.refuse_other(key, other);
-                None
-            }
-        }
-    }
-
-    fn refuse_other(&mut self, key: Key<'_>, other: Other) {
-        let why = match other {
-            Other::Plain => NOT_YET,
-            Other::Replicated(_) => OTHER_TYPE,
-        };
-        self.refuse(key, why);
-    }
-
-    /// Whether the key has a plain value, from before it had replicas.
-    pub(super) fn is_plain(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
-        let found = self.dbs[db].live(key, now, &mut self.env);
-        found.is_some_and(|found| !self.dbs[db].is_replicated(found.handle))
-    }
-
+    /// The running command has written.
     pub(super) fn step(&mut self) {
-        if let Some(writing) = &mut self.env.writing {
+        if let Some(writing) = &mut self.writing {
             writing.writer.stamp = writing.writer.stamp.next();
         }
     }
 
-    /// Deletes what the replica shows; concurrent additions at other replicas stay. Returns whether anything was
-    /// deleted.
-    pub(super) fn remove_replica(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        keyed: Keyed,
-        now: Now,
-    ) -> bool {
-        if self.is_plain(db, key, now) {
-            return self.remove_strictly(db, key, now);
+    #[cold]
+    pub(super) fn refuse(&mut self, key: Key<'_>, refused: Refused) {
+        if let Some(writing) = &mut self.writing {
+            writing.refuse(key, refused);
         }
-        let Some(tag) = self.tag_at(db, key, now) else {
-            return false;
-        };
-        if tag == Tag::Siblings {
-            return self.delete_siblings(db, key, keyed, now);
-        }
-        let encode = |object: &Object, writer: &Writer, ops: &mut Vec<u8>| {
-            object.encode_delete(writer, ops);
-        };
-        self.write_replica(db, key, (keyed, tag), now, encode)
-            .is_some()
     }
 
-    /// The type of the value that the key shows.
-    pub(super) fn tag_at(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Tag> {
-        let found = self.dbs[db].live(key, now, &mut self.env)?;
-        let tag = self.dbs[db].shape_of(found.handle).0;
-        // A plain string from before the key had replicas is rewritten as a replicated one.
-        Some(tag.unwrap_or(Tag::Register))
+    /// The next command is this client's, which has these contexts.
+    pub fn begin_session(&mut self, client: u64, contexts: Contexts) {
+        self.session = Some(Box::new(Session::new(client, contexts)));
     }
 
-    /// Gives a replicated key the value that a command has computed elsewhere.
-    pub(super) fn insert_replica(
+    /// Ends the command. Also returns the number of values of a key that it tried to read as one, if the keyspace
+    /// picks none.
+    pub fn end_session(&mut self) -> (Contexts, Option<usize>) {
+        let session = self.session.take();
+        session.map_or_else(Default::default, |session| session.end())
+    }
+
+    #[inline]
+    pub(super) fn has_session(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Whether the running command asked for one of several values and the keyspace picks none: then it changes
+    /// nothing.
+    pub(super) fn is_undecided(&self) -> bool {
+        let session = self.session.as_ref();
+        session.is_some_and(|session| session.is_undecided())
+    }
+
+    /// What the running command's client has seen of a key; `None` if the shard has no contexts.
+    pub(super) fn context_of(&mut self, db: u8, key: Key<'_>) -> Option<Seen> {
+        Some(self.session.as_mut()?.context_of(db, key))
+    }
+
+    /// Notes what the running command's client has seen of a key.
+    pub(super) fn note_seen(&mut self, db: u8, key: Key<'_>, seen: &Seen) {
+        if let Some(session) = &mut self.session {
+            session.note(db, key, seen);
+        }
+    }
+
+    /// Notes that the client reads one of `count` concurrent values as the value of a key: it has seen them all, as
+    /// the keyspace picks the one that is returned. If the keyspace picks none, nothing was seen.
+    pub(super) fn note_read(&mut self, db: u8, key: Key<'_>, count: usize, seen: &Seen) {
+        let keying = self.keying.as_ref();
+        let is_picked = keying.is_none_or(|keying| keying.resolve(key.bytes).picks());
+        match &mut self.session {
+            Some(session) if count > 1 && !is_picked => session.set_undecided(count),
+            _ => self.note_seen(db, key, seen),
+        }
+    }
+
+    /// Local changes since this was last cleared, for other replicas.
+    #[inline]
+    pub(super) fn changes(&mut self) -> &mut Changeset {
+        &mut self.changes
+    }
+
+    pub(super) fn note_change(
         &mut self,
-        db: usize,
-        key: Key<'_>,
-        keyed: Keyed,
-        entry: Entry,
-        now: Now,
+        (db, key): (u8, Key<'_>),
+        tag: Tag,
+        ops: &[u8],
+        tuning: &Tuning,
     ) {
-        let expiry = match entry.expire_at {
-            Some(at) => ExpirySetting::At(at),
-            None => ExpirySetting::Clear,
-        };
-        match entry.value {
-            OwnedValue::Small(bytes) => {
-                let value = NewValue::Copy(&bytes);
-                self.write_string(db, key, keyed, &value, expiry, now);
-            }
-            OwnedValue::Big(value) => {
-                let value = NewValue::Shared(value);
-                self.write_string(db, key, keyed, &value, expiry, now);
-            }
-            OwnedValue::Object(_) => self.refuse(key, NO_STORE),
+        if is_small(tag) {
+            self.changes.touch(db, key);
+            return;
         }
+        let done = self.changes.add(db, key, tag, ops, tuning);
+        debug_assert!(done.is_ok(), "operations are as their type encodes them");
     }
 
-    /// Like [`Shard::insert_entry`], but a collection at a replicated key replaces what this replica shows, element
-    /// by element.
-    pub fn restore_entry(&mut self, db: usize, key: Key<'_>, entry: Entry, now: Now) {
-        match (self.replicated(key), &entry.value) {
-            (Some(keyed), OwnedValue::Object(object)) => {
-                self.restore_replica((db, key, keyed), object, entry.expire_at, now);
-            }
-            _ => self.insert_entry(db, key, entry, now),
+    /// Records a local change that was applied to a copy of the value first.
+    pub(super) fn note_carried(&mut self, effect: &Effect<'_>, key: Key<'_>, tuning: &Tuning) {
+        if let Effect::Update { db, tag, ops, .. } = *effect
+            && tag.is_replicated()
+            && self.is_shared(key)
+        {
+            self.note_change((db, key), tag, ops, tuning);
         }
     }
+}
 
-    fn restore_replica(
-        &mut self,
-        at: (usize, Key<'_>, Keyed),
-        object: &Object,
-        expire_at: Option<u64>,
-        now: Now,
-    ) {
-        match object.tag() {
-            Tag::Set => self.restore_as::<Set>(at, object, now, |editor, members| {
-                members.each(|member, _| editor.commit(&set::Op::Add { member }));
-            }),
-            Tag::Hash => self.restore_as::<Hash>(at, object, now, |editor, fields| {
-                fields.each(|field, value| editor.commit(&hash::Op::Set { field, value }));
-            }),
-            Tag::SortedSet => self.restore_as::<SortedSet>(at, object, now, |editor, members| {
-                members.each(members.span(&Zone::ALL), false, |member, score| {
-                    let only = Only::default();
-                    editor.commit(&sorted_set::Op::Add {
-                        member,
-                        score,
-                        only,
-                    });
-                });
-            }),
-            _ => return self.refuse(at.1, Refused::NO_MERGE),
-        }
-        let (db, key, keyed) = at;
-        if expire_at.is_some() {
-            self.set_deadline(db, key, keyed, expire_at, now);
-        }
-    }
-
-    fn restore_as<T: Registered>(
-        &mut self,
-        (db, key, keyed): (usize, Key<'_>, Keyed),
-        object: &Object,
-        now: Now,
-        write: impl FnOnce(&mut Editor<'_, T>, T::View<'_>),
-    ) {
-        let (Some(link), Some(state)) = (T::REPLICATE, T::of(object)) else {
-            return self.refuse(key, Refused::NO_MERGE);
-        };
-        // A refused operation must change nothing.
-        let known = match self.dbs[db].live(key, now, &mut self.env) {
-            Some(found) => self.dbs[db].shape_of(found.handle).0,
-            None => self.dbs[db].graves.tag_of(key.bytes).or(Some(link.tag)),
-        };
-        if known != Some(link.tag) {
-            return self.refuse(key, OTHER_TYPE);
-        }
-        self.remove_replica(db, key, keyed, now);
-        let done = self.update_replica::<T, _>(db, key, keyed, now, |editor| {
-            write(editor, T::view(state));
-        });
-        debug_assert!(done.is_ok(), "the type was looked at");
-    }
-
-    /// [`Shard::update`] of a replicated key: operations are translated to those of the type that replicates `T`.
-    pub(super) fn update_replica<T: Registered, R>(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        keyed: Keyed,
-        now: Now,
-        change: impl FnOnce(&mut Editor<'_, T>) -> R,
-    ) -> Result<R, WrongType> {
-        let Some(link) = T::REPLICATE else {
-            self.refuse(key, Refused::NO_MERGE);
-            return Err(WrongType);
-        };
-        let Some(mut writing) = self.env.writing.take() else {
-            return Err(WrongType);
-        };
-        let mut ops = std::mem::take(&mut self.env.ops);
-        ops.clear();
-        let edit = |object: &mut Object, env: &mut Env| {
-            let mut refused = None;
-            let writer = &mut writing.writer;
-            let mut editor =
-                Editor::of_replica(object, writer, &mut refused, &env.tuning, &mut ops);
-            let result = change(&mut editor);
-            if let Some(why) = refused {
-                writing.refuse(key, why);
-            }
-            result
-        };
-        let done = self.dbs[db].alter_replica(key, link.tag, now, &mut self.env, edit);
-        self.env.writing = Some(writing);
-        if !ops.is_empty() {
-            self.env.tell_update(db as u8, key, keyed, link.tag, &ops);
-        }
-        ops.clear();
-        self.env.ops = ops;
-        done.map_err(|other| {
-            // If the key shows a value of another type, the command itself reports that.
-            if other == Other::Plain || self.dbs[db].find(key).is_none() {
-                self.refuse_other(key, other);
-            }
-            WrongType
-        })
-    }
+/// Of small types replicas send whole states; of collections, operations.
+pub(super) fn is_small(tag: Tag) -> bool {
+    !matches!(tag, Tag::SharedSet | Tag::SharedHash | Tag::SharedSortedSet)
 }

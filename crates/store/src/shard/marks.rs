@@ -1,7 +1,7 @@
 //! How much of each slot's chain is here, recorded in the journal, so that a startup knows what its files contain of
 //! each chain; and the node whose replicated keys these are.
 
-use super::Shard;
+use super::journal::Journal;
 use crate::effect::Effect;
 use crate::effect::SlotMark;
 use crate::planted::{self, Planted};
@@ -10,42 +10,49 @@ use std::collections::BTreeMap;
 /// In place of a node's number: the replicated keys do not belong to a node yet.
 pub const NO_NODE: u16 = u16::MAX;
 
-impl Shard {
-    /// Records the mark in the journal if it has changed. A caller that changes keys of the slot does so in the same
-    /// frame: then both are in the log, or neither.
-    pub fn mark_slot(&mut self, slot: u16, mark: Option<SlotMark>) {
-        if self.marks.get(&slot).copied() != mark {
-            self.set_mark(slot, mark);
-            if planted::is(Planted::MarksNotWritten) {
-                return;
+#[derive(Debug, Default)]
+pub struct Marks {
+    slots: BTreeMap<u16, SlotMark>,
+    /// The node whose replicated keys these are, if that was ever recorded.
+    node: Option<u16>,
+}
+
+impl Marks {
+    /// Sets a slot's mark, and records it in the journal if it has changed.
+    pub(super) fn mark(&mut self, slot: u16, mark: Option<SlotMark>, journal: &mut Journal) {
+        if self.slots.get(&slot).copied() != mark {
+            self.set(slot, mark);
+            if !planted::is(Planted::MarksNotWritten) {
+                journal.write(&Effect::Slot { slot, mark });
             }
-            let effect = Effect::Slot { slot, mark };
-            self.env.observers.journal.write(&effect);
         }
     }
 
-    pub(super) fn set_mark(&mut self, slot: u16, mark: Option<SlotMark>) {
+    pub(super) fn set(&mut self, slot: u16, mark: Option<SlotMark>) {
         match mark {
-            Some(mark) => self.marks.insert(slot, mark),
-            None => self.marks.remove(&slot),
+            Some(mark) => self.slots.insert(slot, mark),
+            None => self.slots.remove(&slot),
         };
     }
 
-    pub fn slot_marks(&self) -> &BTreeMap<u16, SlotMark> {
-        &self.marks
+    pub fn slots(&self) -> &BTreeMap<u16, SlotMark> {
+        &self.slots
     }
 
     /// Adds the marks of other shards' files.
-    pub fn add_marks(&mut self, marks: impl IntoIterator<Item = (u16, SlotMark)>) {
-        self.marks.extend(marks);
+    pub fn add(&mut self, marks: impl IntoIterator<Item = (u16, SlotMark)>) {
+        self.slots.extend(marks);
     }
 
-    /// Records that from here on the replicated keys are those of the node with this number.
-    pub fn set_node(&mut self, number: u16) {
+    pub(super) fn record_node(&mut self, number: u16, journal: &mut Journal) {
         if self.node != Some(number) {
-            self.node = Some(number);
-            self.env.observers.journal.write(&Effect::Node { number });
+            self.set_node(number);
+            journal.write(&Effect::Node { number });
         }
+    }
+
+    pub(super) fn set_node(&mut self, number: u16) {
+        self.node = Some(number);
     }
 
     /// The last recorded number, set here or replayed from files.
@@ -54,13 +61,45 @@ impl Shard {
     }
 
     /// Appends the marks and the number, for the start of a snapshot.
-    pub fn mark_effects(&self, out: &mut Vec<u8>) {
+    pub fn encode(&self, out: &mut Vec<u8>) {
         if let Some(number) = self.node {
             Effect::Node { number }.encode(out);
         }
-        for (slot, mark) in &self.marks {
+        for (slot, mark) in &self.slots {
             let (slot, mark) = (*slot, Some(*mark));
             Effect::Slot { slot, mark }.encode(out);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_written_when_it_changes_and_a_replay_of_them_gives_the_same() {
+        let (mut marks, mut journal) = (Marks::default(), Journal::default());
+        journal.turn(true);
+        let (some, all) = (Some(SlotMark::Part), Some(SlotMark::Whole(7)));
+        for (slot, mark) in [(1, some), (1, some), (2, all), (1, None)] {
+            marks.mark(slot, mark, &mut journal);
+        }
+        marks.record_node(3, &mut journal);
+        marks.record_node(3, &mut journal);
+        let mut replayed = Marks::default();
+        let (mut rest, mut effects) = (&journal.bytes()[..], 0);
+        while !rest.is_empty() {
+            match Effect::decode(&mut rest).expect("an effect") {
+                Effect::Slot { slot, mark } => replayed.set(slot, mark),
+                Effect::Node { number } => replayed.set_node(number),
+                other => panic!("{other:?}"),
+            }
+            effects += 1;
+        }
+        assert_eq!(effects, 4);
+        assert_eq!(
+            (replayed.slots(), replayed.node()),
+            (marks.slots(), Some(3))
+        );
     }
 }

@@ -21,8 +21,11 @@
 //! - `garbage`: removed values that another thread drops
 //! - `sweep`: deferred work of operations on large collections
 //! - `replay`: replays a journal; `held`: counts that a replay holds back
-//! - `lattice`: writes to replicated keys, `strings` of them, `overwrite` the fast path, `turn` those of a turn
-//!   together; `merging`: states from other replicas; `replica`, `graves`: the storage of this worker's replica
+//! - `at`: a key, with what an operation on it needs
+//! - `lattice`: which keys are replicated, and what a command may do with them; `horizons`: what all replicas have
+//!   received, and what is forgotten; `contexts`: what clients have seen
+//! - `writes`: writes to replicated keys, `strings` of them, `causal` those with causal order, `overwrite` the fast
+//!   path, `turn` those of a turn together; `merging`: states from other replicas; `replica`, `graves`: the storage of this worker's replica
 //! - `record`: the layout of a record in its slot
 //! - `classes`, `arena`, `compact`: size classes, pages of slots, and emptying pages
 //! - `segment`, `index`: from hash to record
@@ -35,9 +38,10 @@
 
 mod account;
 mod arena;
+mod at;
 mod awaited;
 mod by_slot;
-mod causal;
+pub mod causal;
 mod change;
 mod classes;
 mod collection;
@@ -53,11 +57,12 @@ mod gone;
 mod graves;
 mod guests;
 mod held;
+mod horizons;
 mod index;
 mod journal;
 mod lattice;
 mod marks;
-mod merging;
+pub mod merging;
 mod noted;
 mod observers;
 mod overwrite;
@@ -73,25 +78,28 @@ mod segment;
 mod slab;
 mod slots;
 mod snapshot;
-mod strings;
+pub mod strings;
 mod sweep;
 mod table;
 #[cfg(test)]
 mod tests;
-mod told;
+pub mod told;
 mod turn;
 pub mod types;
 mod walk;
 mod watch;
 mod write;
+mod writes;
 
+pub use at::At;
 pub use causal::{ON_COPIES, Written};
 pub use collection::Editor;
 pub use contexts::Contexts;
 pub use graves::GraveKeys;
 pub use held::{Held, bring_back};
-pub use lattice::{Ended, Keyed, Keying};
-pub use marks::NO_NODE;
+pub use horizons::Horizons;
+pub use lattice::{Ended, Keyed, Keying, Lattice};
+pub use marks::{Marks, NO_NODE};
 pub use merging::Replica;
 pub use observers::Observers;
 pub use policy::Policy;
@@ -108,20 +116,18 @@ pub use watch::{WatchId, Watches};
 use crate::changeset::Changeset;
 use crate::effect::SlotMark;
 use crate::keyspace::Keyspaces;
-use contexts::Session;
 use db::Db;
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
 use garbage::GarbageList;
 use guests::Guests;
-use lattice::Writing;
 use recent::Recent;
 use rufous_base::limits::DATABASES;
 use rufous_base::rng::Rng;
 use rufous_base::{Garbage, Now};
 use rufous_datatype::algebra::Tuning;
+use rufous_datatype::replicated::Writer;
 use slots::Slots;
-use std::collections::BTreeMap;
 use std::hash::Hasher;
 use std::sync::Arc;
 
@@ -145,21 +151,8 @@ struct Env {
     /// Reused: a packed value being changed, and the operations that changed it.
     packed: Vec<u8>,
     ops: Vec<u8>,
-    /// Which keys are replicated, if any are.
-    keying: Option<Arc<dyn Keying>>,
-    /// State of the running command, if it may write to replicated keys.
-    writing: Option<Writing>,
-    /// State of its client, if keys have causal order.
-    session: Option<Box<Session>>,
-    /// Local changes, for other replicas.
-    changes: Changeset,
-    /// See `Shard::set_horizon`.
-    horizon: u64,
-    /// See `Shard::merge_from`.
-    sender_knows: u64,
-    /// See `Shard::set_forgotten`; and the value that the journal has.
-    forgotten: u64,
-    forgotten_told: u64,
+    lattice: Lattice,
+    horizons: Horizons,
     /// Slots whose keys expire by another node's decision, if any.
     guests: Option<Box<Guests>>,
 }
@@ -184,9 +177,7 @@ pub struct Shard {
     env: Env,
     recent: Recent,
     slots: Slots,
-    marks: BTreeMap<u16, SlotMark>,
-    /// The node whose replicated keys these are, if that was ever recorded.
-    node: Option<u16>,
+    marks: Marks,
     /// The database at which expiry and maintenance continue, so that each has its turn.
     next_expire: usize,
     next_maintain: usize,
@@ -226,20 +217,13 @@ impl Shard {
                 entries: Vec::new(),
                 packed: Vec::new(),
                 ops: Vec::new(),
-                keying: None,
-                writing: None,
-                session: None,
-                changes: Changeset::default(),
-                horizon: 0,
-                sender_knows: u64::MAX,
-                forgotten: 0,
-                forgotten_told: 0,
+                lattice: Lattice::default(),
+                horizons: Horizons::default(),
                 guests: None,
             },
             recent: Recent::default(),
             slots: Slots::default(),
-            marks: BTreeMap::new(),
-            node: None,
+            marks: Marks::default(),
             next_expire: 0,
             next_maintain: 0,
             replay_now: Now::default(),
@@ -269,6 +253,111 @@ impl Shard {
         &self.env.snapshot
     }
 
+    pub fn lattice(&self) -> &Lattice {
+        &self.env.lattice
+    }
+
+    pub fn lattice_mut(&mut self) -> &mut Lattice {
+        &mut self.env.lattice
+    }
+
+    /// Local changes since this was last cleared, for other replicas.
+    pub fn changeset(&mut self) -> &mut Changeset {
+        self.env.lattice.changes()
+    }
+
+    pub fn horizons(&self) -> &Horizons {
+        &self.env.horizons
+    }
+
+    pub fn horizons_mut(&mut self) -> &mut Horizons {
+        &mut self.env.horizons
+    }
+
+    pub fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    pub fn marks_mut(&mut self) -> &mut Marks {
+        &mut self.marks
+    }
+
+    /// Records the mark in the journal if it has changed. A caller that changes keys of the slot does so in the same
+    /// frame: then both are in the log, or neither.
+    pub fn mark_slot(&mut self, slot: u16, mark: Option<SlotMark>) {
+        self.marks.mark(slot, mark, &mut self.env.observers.journal);
+    }
+
+    /// Records that from here on the replicated keys are those of the node with this number.
+    pub fn set_node(&mut self, number: u16) {
+        let journal = &mut self.env.observers.journal;
+        self.marks.record_node(number, journal);
+    }
+
+    /// The command that runs next may write to replicated keys.
+    #[inline]
+    pub fn begin_lattice(&mut self, writer: Writer) {
+        self.env.lattice.begin(writer);
+        self.env.observers.set_writing(true);
+    }
+
+    /// The command has ended.
+    #[inline]
+    pub fn end_lattice(&mut self) -> Option<Ended> {
+        let ended = self.env.lattice.end()?;
+        self.env.observers.set_writing(false);
+        Some(ended)
+    }
+
+    /// Writes to the journal up to which time this shard has forgotten, if that has changed. To be called before the
+    /// next command and not within one: effects of a command that is incomplete in the logs are ignored.
+    #[inline]
+    pub fn tell_horizon(&mut self) {
+        self.env.horizons.tell(&mut self.env.observers.journal);
+    }
+
+    /// A key, for an operation on it.
+    #[inline]
+    pub fn at<'a>(&'a mut self, db: usize, key: Key<'a>, now: Now) -> At<'a> {
+        At {
+            db: &mut self.dbs[db],
+            env: &mut self.env,
+            recent: &mut self.recent,
+            key,
+            now,
+        }
+    }
+
+    /// Some keys that have graves, from `from` on (initially empty), and the next position.
+    pub fn graves(&self, db: usize, from: &[u8], count: usize) -> GraveKeys {
+        self.dbs[db].graves.keys_from(from, count)
+    }
+
+    /// Number of graves in all databases.
+    pub fn graves_len(&self) -> usize {
+        self.dbs.iter().map(|db| db.graves.len()).sum()
+    }
+
+    /// Whether there is state that is kept only until all replicas have received it.
+    pub fn has_to_forget(&self) -> bool {
+        self.dbs.iter().any(|db| !db.graves.is_settled())
+    }
+
+    /// Forgets deletions up to `horizon`, the time of a stamp, which all replicas must have set as their horizon:
+    /// then they merge correctly what a replica writes to a key that it has forgotten. Examines at most `budget`
+    /// keys; returns whether there may be more.
+    pub fn forget_step(&mut self, horizon: u64, budget: usize) -> bool {
+        if self.dbs.iter().any(|db| db.graves.is_due(horizon)) {
+            self.env.horizons.forget(horizon);
+        }
+        let mut left = budget;
+        let mut more = false;
+        for db in &mut self.dbs {
+            more |= db.forget(horizon, &mut left, &mut self.env);
+        }
+        more
+    }
+
     /// Sets the encoding limits of collections.
     pub fn set_tuning(&mut self, tuning: Tuning) {
         let seed = self.env.tuning.seed;
@@ -277,34 +366,6 @@ impl Shard {
 
     pub fn tuning(&self) -> &Tuning {
         &self.env.tuning
-    }
-
-    /// Whether the key exists, without changing its access stamp or the counters.
-    #[inline]
-    pub fn contains(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
-        let found = self.dbs[db].live(key, now, &mut self.env);
-        found.is_some()
-    }
-
-    /// The key's entry; a big value is shared, not copied.
-    pub fn clone_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
-        let found = self.dbs[db].live(key, now, &mut self.env)?;
-        Some(self.dbs[db].entry(found.handle))
-    }
-
-    /// When the key expires (Unix milliseconds), if it exists and has an expiry: of several concurrent values, that
-    /// of the value that is shown.
-    pub fn expire_at(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Option<u64>> {
-        let found = self.dbs[db].live(key, now, &mut self.env)?;
-        let next = self.dbs[db].expiry_of(found.handle);
-        let value = self.dbs[db].value(found.handle);
-        Some(next.and_then(|next| causal::shown_expiry(value, self.env.pick(key), next)))
-    }
-
-    /// The key's access stamp, to be read through [`Shard::policy`].
-    pub fn access(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<u32> {
-        let found = self.dbs[db].live(key, now, &mut self.env)?;
-        Some(record::stamp(self.dbs[db].arena.get(found.handle)))
     }
 
     pub fn policy(&self) -> Policy {
@@ -320,30 +381,6 @@ impl Shard {
     /// Whether access stamps are renewed by reads and writes (`CLIENT NO-TOUCH`).
     pub fn set_touch(&mut self, touch: bool) {
         self.env.touch = touch;
-    }
-
-    /// Visits `count` keys in the order of their hashes from `cursor` on: fewer at the end or where the table is
-    /// sparse, more where hashes are equal. Returns the next cursor, `None` at the end, and never 0, which starts a
-    /// walk. A key that exists from the first call to the last is visited exactly once.
-    pub fn scan(
-        &mut self,
-        db: usize,
-        cursor: u32,
-        count: usize,
-        now: Now,
-        f: &mut dyn FnMut(Item<'_>),
-    ) -> Option<u32> {
-        let (range, now_ms) = ((cursor, count), now.unix_ms());
-        self.dbs[db].scan(range, now_ms, Db::is_guest, &mut self.env, f)
-    }
-
-    /// A random key with its entry; all keys have the same probability.
-    pub fn random(&mut self, db: usize, now: Now, rng: &mut Rng) -> Option<Item<'_>> {
-        self.dbs[db].random(now.unix_ms(), rng, &mut self.env)
-    }
-
-    pub fn random_key(&mut self, db: usize, now: Now, rng: &mut Rng) -> Option<Vec<u8>> {
-        self.random(db, now, rng).map(|item| item.key.to_vec())
     }
 
     /// Number of keys, including expired ones that are not yet removed.

@@ -5,9 +5,14 @@
 
 use super::awaited::Awaited;
 use super::journal::Journal;
-use super::types::Key;
+use super::snapshot::note_length;
+use super::types::{Entry, Key, Value};
 use super::watch::{WatchId, Watches};
 use crate::effect::Effect;
+use crate::planted::{self, Planted};
+
+/// Bytes of a collection in one effect.
+pub(super) const PUT_CHUNK: usize = 64 << 10;
 
 #[derive(Debug, Default)]
 pub struct Observers {
@@ -81,6 +86,49 @@ impl Observers {
     pub(super) fn tell(&mut self, key: Key<'_>, db: u8, effect: &Effect<'_>) {
         self.journal.write(effect);
         self.touch(key, db);
+    }
+
+    /// Reports that a key has got this value.
+    pub(super) fn tell_entry(&mut self, key: Key<'_>, db: u8, entry: &Entry) {
+        let bytes = key.bytes;
+        let expire_at = entry.expire_at;
+        let any = entry.value.any();
+        let Some(tag) = any.tag() else {
+            let effect = Effect::Set {
+                db,
+                key: bytes,
+                value: any.string().map_or(b"", Value::bytes),
+                expire_at,
+            };
+            return self.tell(key, db, &effect);
+        };
+        let mut chunk = Vec::new();
+        let mut next = None;
+        if !self.journal.is_brief() {
+            next = any.chunk(0, PUT_CHUNK, &mut chunk);
+            note_length(&chunk);
+        }
+        let effect = Effect::Put {
+            db,
+            key: bytes,
+            tag,
+            chunk: &chunk,
+            expire_at,
+        };
+        self.tell(key, db, &effect);
+        while let Some(at) = next
+            && !planted::is(Planted::LogLosesChunk)
+        {
+            chunk.clear();
+            next = any.chunk(at, PUT_CHUNK, &mut chunk);
+            let effect = Effect::More {
+                db,
+                key: bytes,
+                tag,
+                chunk: &chunk,
+            };
+            self.journal.write(&effect);
+        }
     }
 
     /// Reports a change of a key to all observers but the journal.

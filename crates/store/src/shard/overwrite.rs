@@ -2,13 +2,13 @@
 //! hot key is written so millions of times a second, so nothing is called here that can be avoided, and rare cases
 //! are kept out of line.
 
+use super::Env;
+use super::at::At;
 use super::db::Db;
 use super::lattice::Keyed;
 use super::recent::Place;
 use super::record::{self, Head, PACKED};
 use super::types::Key;
-use super::{Env, Shard};
-use rufous_base::Now;
 use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::Writer;
 use rufous_datatype::replicated::register;
@@ -60,169 +60,117 @@ impl Db {
     }
 }
 
-impl Shard {
-    /// Writes a string at one replica, with a stamp above all that its worker has given: the effect of SET, with a
-    /// fast path.
-    #[inline]
-    pub fn put_register(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        (stamp, is_shared): (Stamp, bool),
-        value: &[u8],
-        now: Now,
-    ) {
-        let keyed = Keyed {
-            strings: Tag::Register,
-            is_shared,
-        };
-        let done = self.overwrite_again((db, key), keyed, stamp, value, now)
-            || self.overwrite_register((db, key), keyed, stamp, value, now);
-        if !done {
-            self.put_register_anew((db, key), keyed, stamp, value, now);
-        }
-    }
+/// Overwrites a plain write of the same length, with a stamp above all that its worker has given. Returns whether that
+/// was possible.
+#[inline(always)]
+pub(super) fn put_again(at: &mut At<'_>, keyed: Keyed, stamp: Stamp, value: &[u8]) -> bool {
+    overwrite_again(at, keyed, stamp, value) || overwrite_register(at, keyed, stamp, value)
+}
 
-    /// Merges an encoded register from another replica if it and the local value are plain writes of the same length.
-    /// Returns whether that changed anything; `None`: it has to be merged by the general path.
-    #[inline]
-    pub(super) fn merge_plain(
-        &mut self,
-        (db, key): (usize, Key<'_>),
-        chunk: &[u8],
-        now: Now,
-    ) -> Option<bool> {
-        let (stamp, value) = register::plain(chunk)?;
-        let (handle, part) = self.dbs[db].plain_record(key, &self.env)?;
-        let slot = self.dbs[db].arena.get_mut(handle);
-        let (&tag, packed) = slot.get(part.clone())?.split_first()?;
-        if tag != Tag::Register as u8 {
-            return None;
-        }
-        let here = register::packed_stamp(packed);
-        let changed = overwrite(slot, part, stamp, value);
-        // Equal stamps are of the same write, or need the general path.
-        if !changed && here <= stamp {
-            return None;
-        }
-        record::put_stamp(slot, self.env.next_stamp(record::stamp(slot), now));
-        Some(changed)
+/// Merges an encoded register from another replica if it and the local value are plain writes of the same length.
+/// Returns whether that changed anything; `None`: it has to be merged by the general path.
+#[inline]
+pub(super) fn merge_plain(at: &mut At<'_>, chunk: &[u8]) -> Option<bool> {
+    let (stamp, value) = register::plain(chunk)?;
+    let (handle, part) = at.db.plain_record(at.key, at.env)?;
+    let slot = at.db.arena.get_mut(handle);
+    let (&tag, packed) = slot.get(part.clone())?.split_first()?;
+    if tag != Tag::Register as u8 {
+        return None;
     }
+    let here = register::packed_stamp(packed);
+    let changed = overwrite(slot, part, stamp, value);
+    // Equal stamps are of the same write, or need the general path.
+    if !changed && here <= stamp {
+        return None;
+    }
+    record::put_stamp(slot, at.env.next_stamp(record::stamp(slot), at.now));
+    Some(changed)
+}
 
-    #[inline(never)]
-    pub(super) fn put_register_anew(
-        &mut self,
-        (db, key): (usize, Key<'_>),
-        keyed: Keyed,
-        stamp: Stamp,
-        value: &[u8],
-        now: Now,
-    ) {
-        self.begin_lattice(Writer { stamp });
-        self.write_replica(db, key, (keyed, Tag::Register), now, |_, writer, ops| {
-            register::set(writer, value, 0, ops);
-        });
-        self.end_lattice();
+/// A plain write over a plain write of the same length, if the key was written recently and changes have no observers
+/// other than replicas.
+#[inline(always)]
+fn overwrite_again(at: &mut At<'_>, keyed: Keyed, stamp: Stamp, value: &[u8]) -> bool {
+    let place = at.recent.place(at.key.hash);
+    if !place.may_be(at.key) || at.env.observers.any() {
+        return false;
     }
+    let Some(slot) = at.db.arena.slot_mut(place.handle) else {
+        return false;
+    };
+    let Some(part) = place.value_in(slot, at.key.bytes) else {
+        return false;
+    };
+    if !overwrite(slot, part, stamp, value) {
+        return false;
+    }
+    record::put_stamp(slot, at.env.next_stamp(record::stamp(slot), at.now));
+    tell_overwritten(at, keyed, place.entry);
+    true
+}
 
-    /// A plain write over a plain write of the same length, if the key was written recently and changes have no
-    /// observers other than replicas.
-    #[inline(always)]
-    fn overwrite_again(
-        &mut self,
-        (db, key): (usize, Key<'_>),
-        keyed: Keyed,
-        stamp: Stamp,
-        value: &[u8],
-        now: Now,
-    ) -> bool {
-        let place = self.recent.place(key.hash);
-        if !place.may_be(key) || self.env.observers.any() {
-            return false;
-        }
-        let arena = &mut self.dbs[db].arena;
-        let Some(slot) = arena.slot_mut(place.handle) else {
-            return false;
-        };
-        let Some(part) = place.value_in(slot, key.bytes) else {
-            return false;
-        };
-        if !overwrite(slot, part, stamp, value) {
-            return false;
-        }
-        record::put_stamp(slot, self.env.next_stamp(record::stamp(slot), now));
-        self.tell_overwritten((db as u8, key), keyed, place.entry);
-        true
+/// A plain write over a plain write of the same length, in its record.
+#[inline(never)]
+pub(super) fn overwrite_register(
+    at: &mut At<'_>,
+    keyed: Keyed,
+    stamp: Stamp,
+    value: &[u8],
+) -> bool {
+    if keyed.strings != Tag::Register || at.env.snapshot.is_running() {
+        return false;
     }
+    let place = at.recent.place(at.key.hash);
+    let noted = at.db.noted(place, at.key);
+    let entry = noted.as_ref().map(|_| place.entry);
+    let found = match noted {
+        Some(part) => Some((place.handle, part)),
+        None => at.db.plain_record(at.key, at.env),
+    };
+    let Some((handle, part)) = found else {
+        return false;
+    };
+    let slot = at.db.arena.get_mut(handle);
+    if !overwrite(slot, part, stamp, value) {
+        return false;
+    }
+    record::put_stamp(slot, at.env.next_stamp(record::stamp(slot), at.now));
+    if entry.is_none() {
+        at.recent.note(at.key.hash, handle, slot);
+    }
+    if at.env.observers.listening() {
+        tell_observed(at, keyed, stamp, value);
+    } else {
+        tell_overwritten(at, keyed, entry.unwrap_or(u32::MAX));
+    }
+    true
+}
 
-    /// A plain write over a plain write of the same length, in its record.
-    #[inline(never)]
-    pub(super) fn overwrite_register(
-        &mut self,
-        (db, key): (usize, Key<'_>),
-        keyed: Keyed,
-        stamp: Stamp,
-        value: &[u8],
-        now: Now,
-    ) -> bool {
-        if keyed.strings != Tag::Register || self.env.snapshot.is_running() {
-            return false;
-        }
-        let place = self.recent.place(key.hash);
-        let noted = self.dbs[db].noted(place, key);
-        let entry = noted.as_ref().map(|_| place.entry);
-        let found = match noted {
-            Some(part) => Some((place.handle, part)),
-            None => self.dbs[db].plain_record(key, &self.env),
-        };
-        let Some((handle, part)) = found else {
-            return false;
-        };
-        let slot = self.dbs[db].arena.get_mut(handle);
-        if !overwrite(slot, part, stamp, value) {
-            return false;
-        }
-        record::put_stamp(slot, self.env.next_stamp(record::stamp(slot), now));
-        if entry.is_none() {
-            self.recent.note(key.hash, handle, slot);
-        }
-        let entry = entry.unwrap_or(u32::MAX);
-        match self.env.observers.listening() {
-            true => self.tell_observed((db as u8, key), keyed, stamp, value),
-            false => self.tell_overwritten((db as u8, key), keyed, entry),
-        }
-        true
+#[inline(always)]
+fn tell_overwritten(at: &mut At<'_>, keyed: Keyed, entry: u32) {
+    at.env.counters.changes += 1;
+    let (db, changes) = (at.db.number, at.env.lattice.changes());
+    if keyed.is_shared && !changes.touch_again(entry, db, at.key) {
+        let entry = changes.touch(db, at.key);
+        at.recent.note_entry(at.key.hash, entry);
     }
+}
 
-    #[inline(always)]
-    fn tell_overwritten(&mut self, (db, key): (u8, Key<'_>), keyed: Keyed, entry: u32) {
-        self.env.counters.changes += 1;
-        if keyed.is_shared && !self.env.changes.touch_again(entry, db, key) {
-            let entry = self.env.changes.touch(db, key);
-            self.recent.note_entry(key.hash, entry);
+#[inline(never)]
+fn tell_observed(at: &mut At<'_>, keyed: Keyed, stamp: Stamp, value: &[u8]) {
+    if !at.env.observers.journal.is_on() {
+        let db = at.db.number;
+        at.env.counters.changes += 1;
+        at.env.observers.touch(at.key, db);
+        if keyed.is_shared {
+            at.env.lattice.changes().touch(db, at.key);
         }
+        return;
     }
-
-    #[inline(never)]
-    fn tell_observed(
-        &mut self,
-        (db, key): (u8, Key<'_>),
-        keyed: Keyed,
-        stamp: Stamp,
-        value: &[u8],
-    ) {
-        if !self.env.observers.journal.is_on() {
-            self.env.counters.changes += 1;
-            self.env.observers.touch(key, db);
-            if keyed.is_shared {
-                self.env.changes.touch(db, key);
-            }
-            return;
-        }
-        let mut ops = std::mem::take(&mut self.env.ops);
-        ops.clear();
-        register::set(&Writer { stamp }, value, 0, &mut ops);
-        self.env.tell_update(db, key, keyed, Tag::Register, &ops);
-        self.env.ops = ops;
-    }
+    let mut ops = std::mem::take(&mut at.env.ops);
+    ops.clear();
+    register::set(&Writer { stamp }, value, 0, &mut ops);
+    at.tell_update(keyed, Tag::Register, &ops);
+    at.env.ops = ops;
 }

@@ -1,9 +1,13 @@
-//! Reading values.
+//! Reading values, and walking over keys.
 
 use super::Shard;
-use super::types::{Any, Key, Value, WrongType};
+use super::causal::{self, note_read};
+use super::db::Db;
+use super::merging::{self, Replica, hidden_entry};
+use super::types::{Any, Entry, Item, Key, Value, WrongType};
 use rufous_base::Now;
-use rufous_datatype::object::Registered;
+use rufous_base::rng::Rng;
+use rufous_datatype::object::{Registered, Tag};
 
 impl Shard {
     /// The value, as an access to the key; counted as a hit or a miss.
@@ -32,8 +36,8 @@ impl Shard {
         key: Key<'_>,
         now: Now,
     ) -> Result<Option<Value<'_>>, WrongType> {
-        if self.env.session.is_some() {
-            self.note_read(db, key, now);
+        if self.env.lattice.has_session() {
+            note_read(&mut self.at(db, key, now));
         }
         self.read(db, key, now).map(Any::string).transpose()
     }
@@ -46,8 +50,8 @@ impl Shard {
         key: Key<'_>,
         now: Now,
     ) -> Result<Option<Value<'_>>, WrongType> {
-        if self.env.session.is_some() {
-            self.note_read(db, key, now);
+        if self.env.lattice.has_session() {
+            note_read(&mut self.at(db, key, now));
         }
         self.look(db, key, now).map(Any::string).transpose()
     }
@@ -61,5 +65,72 @@ impl Shard {
         now: Now,
     ) -> Result<Option<T::View<'_>>, WrongType> {
         self.read(db, key, now).map(Any::of::<T>).transpose()
+    }
+
+    /// Whether the key exists, without changing its access stamp or the counters.
+    #[inline]
+    pub fn contains(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
+        let found = self.dbs[db].live(key, now, &mut self.env);
+        found.is_some()
+    }
+
+    /// The key's entry; a big value is shared, not copied.
+    pub fn clone_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
+        let found = self.dbs[db].live(key, now, &mut self.env)?;
+        Some(self.dbs[db].entry(found.handle))
+    }
+
+    /// When the key expires (Unix milliseconds), if it exists and has an expiry: of several concurrent values, that
+    /// of the value that is shown.
+    pub fn expire_at(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Option<u64>> {
+        causal::expire_at(&mut self.at(db, key, now))
+    }
+
+    /// The key's access stamp, to be read through [`Shard::policy`].
+    pub fn access(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<u32> {
+        let found = self.dbs[db].live(key, now, &mut self.env)?;
+        Some(super::record::stamp(self.dbs[db].arena.get(found.handle)))
+    }
+
+    /// A key's entry, for a command that runs on another shard; also the state of a value that shows nothing, which
+    /// the command needs.
+    pub fn gather_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
+        let entry = self.clone_entry(db, key, now);
+        entry.or_else(|| hidden_entry(&self.at(db, key, now)))
+    }
+
+    /// Produces the whole state of a key, in parts of about 64 KiB that can be merged in any order.
+    pub fn show_replica(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        now: Now,
+        f: &mut dyn FnMut(Tag, &[u8]),
+    ) -> Option<Replica> {
+        merging::show(&mut self.at(db, key, now), f)
+    }
+
+    /// Visits `count` keys in the order of their hashes from `cursor` on: fewer at the end or where the table is
+    /// sparse, more where hashes are equal. Returns the next cursor, `None` at the end, and never 0, which starts a
+    /// walk. A key that exists from the first call to the last is visited exactly once.
+    pub fn scan(
+        &mut self,
+        db: usize,
+        cursor: u32,
+        count: usize,
+        now: Now,
+        f: &mut dyn FnMut(Item<'_>),
+    ) -> Option<u32> {
+        let (range, now_ms) = ((cursor, count), now.unix_ms());
+        self.dbs[db].scan(range, now_ms, Db::is_guest, &mut self.env, f)
+    }
+
+    /// A random key with its entry; all keys have the same probability.
+    pub fn random(&mut self, db: usize, now: Now, rng: &mut Rng) -> Option<Item<'_>> {
+        self.dbs[db].random(now.unix_ms(), rng, &mut self.env)
+    }
+
+    pub fn random_key(&mut self, db: usize, now: Now, rng: &mut Rng) -> Option<Vec<u8>> {
+        self.random(db, now, rng).map(|item| item.key.to_vec())
     }
 }

@@ -1,6 +1,8 @@
 //! Replays a journal into an empty shard: without a clock, without expiry, and without reporting changes.
 
 use super::Shard;
+use super::convert::drop_reshaped;
+use super::merging::{merge_chunk, merge_ops};
 use super::noted::Note;
 use super::types::{ExpirySetting, Key, NewValue};
 use crate::effect::{Effect, NotAnEffect};
@@ -65,7 +67,10 @@ impl Shard {
                 let bytes = &before[..before.len() - rest.len()];
                 self.env.observers.journal.bytes().extend_from_slice(bytes);
             }
-            self.note_carried(&effect);
+            if let Effect::Update { key, .. } = effect {
+                let (key, env) = (self.key(key), &mut self.env);
+                env.lattice.note_carried(&effect, key, &env.tuning);
+            }
             if let Err(error) = self.perform(&effect) {
                 self.env.observers.journal.bytes().truncate(journaled);
                 return Err(error);
@@ -161,8 +166,8 @@ impl Shard {
                 );
             }
             Effect::Keyspaces { bytes } => self.keep_keyspaces(bytes)?,
-            Effect::Slot { slot, mark } => self.set_mark(slot, mark),
-            Effect::Node { number } => self.node = Some(number),
+            Effect::Slot { slot, mark } => self.marks.set(slot, mark),
+            Effect::Node { number } => self.marks.set_node(number),
             _ => return self.perform_on_any(effect),
         }
         Ok(())
@@ -260,7 +265,7 @@ impl Shard {
                 return Ok(());
             }
         }
-        self.merge_ops(at, key, tag, &left, now).map(|_| ())
+        merge_ops(&mut self.at(at, key, now), tag, &left).map(|_| ())
     }
 
     fn join_chunk(
@@ -276,7 +281,7 @@ impl Shard {
             return self.join_ops((db, key), (tag, told), &ops, now);
         }
         let at = usize::from(db);
-        self.merge_chunk(at, key, tag, chunk, now).map(|_| ())
+        merge_chunk(&mut self.at(at, key, now), tag, chunk).map(|_| ())
     }
 
     /// Keeps the table of keyspaces for the caller that loads.
@@ -286,7 +291,7 @@ impl Shard {
             let old = std::mem::replace(&mut self.keyspaces, Arc::new(table));
             if let Some(workers) = self.held.as_ref().map(|held| held.workers) {
                 let new = Arc::clone(&self.keyspaces);
-                self.drop_reshaped(&old, &new, workers);
+                drop_reshaped(self, &old, &new, workers);
             }
         }
         Ok(())

@@ -20,9 +20,9 @@
 mod copy;
 
 use super::Shard;
-use super::change::PUT_CHUNK;
 use super::db::{Found, Outside};
 use super::garbage::GarbageList;
+use super::observers::PUT_CHUNK;
 use super::types::Item;
 use crate::effect::{Effect, NotAnEffect};
 use copy::{Copy, Large};

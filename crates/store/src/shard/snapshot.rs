@@ -10,10 +10,10 @@
 //!
 //! If a snapshot is aborted, the walk continues without writing, until all records have the same parity again.
 
-use super::change::PUT_CHUNK;
 use super::db::Db;
 use super::garbage::GarbageList;
 use super::gone::{is_over, leave_out};
+use super::observers::PUT_CHUNK;
 use super::record::{self, PARITY};
 use super::types::{Any, Value};
 use super::{Env, Shard};
@@ -455,7 +455,9 @@ impl Shard {
     pub fn begin_snapshot(&mut self) {
         self.abort_snapshot();
         while self.snapshot_step(usize::MAX, &mut Vec::new()) {}
-        self.env.snapshot.begin(&mut self.dbs, self.env.horizon);
+        self.env
+            .snapshot
+            .begin(&mut self.dbs, self.env.horizons.here());
         self.env.observers.set_capturing(true);
     }
 

@@ -4,97 +4,68 @@
 //! to its own log: a node reports how much it has received and others forget by that, so its files must contain
 //! everything that it has reported.
 
-use super::Shard;
-use super::types::{Any, Key};
+use super::at::At;
+use super::merging;
 use crate::effect::{Effect, NotAnEffect};
 use crate::planted::{self, Planted};
-use rufous_base::Now;
 use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::Forgotten;
 
 /// Bytes of a state that are merged in one step.
 const CHUNK: usize = 64 << 10;
 
-impl Shard {
-    /// Like [`Shard::merge`], of a change received from another node; it is also written to the journal.
-    pub fn merge_told(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        tag: Tag,
-        chunk: &[u8],
-        now: Now,
-    ) -> Result<bool, NotAnEffect> {
-        let changed = self.merge(db, key, tag, chunk, now)?;
-        if changed && self.env.observers.journal.is_on() && !planted::is(Planted::ToldNotLogged) {
-            // The note of what made way for it must precede it in the log.
-            self.tell_horizon();
-            let (db, key) = (db as u8, key.bytes);
-            let effect = Effect::More {
-                db,
-                key,
-                tag,
-                chunk,
-            };
-            self.env.observers.journal.write(&effect);
-        }
-        Ok(changed)
+/// Like [`Shard::merge`](super::Shard::merge), of a change received from another node; it is also written to the
+/// journal.
+pub fn merge(at: &mut At<'_>, tag: Tag, chunk: &[u8]) -> Result<bool, NotAnEffect> {
+    let changed = merging::merge(at, tag, chunk)?;
+    let journal = &mut at.env.observers.journal;
+    if changed && journal.is_on() && !planted::is(Planted::ToldNotLogged) {
+        // The note of what made way for it must precede it in the log.
+        at.env.horizons.tell(journal);
+        journal.write(&Effect::More {
+            db: at.db.number,
+            key: at.key.bytes,
+            tag,
+            chunk,
+        });
     }
+    Ok(changed)
+}
 
-    /// Like [`Shard::merge_told`], of another node's whole state: it may still have what is forgotten here. All nodes
-    /// had received that, so dropping it loses nothing.
-    pub fn merge_again(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        tag: Tag,
-        chunk: &[u8],
-        now: Now,
-    ) -> Result<bool, NotAnEffect> {
-        let forgotten = self.env.forgotten;
-        if forgotten == 0 {
-            return self.merge_told(db, key, tag, chunk, now);
-        }
-        if !tag.is_replicated() {
-            return Err(NotAnEffect);
-        }
-        let mut object = tag.empty();
-        let done = object.extend(chunk, &self.env.tuning);
-        done.map_err(|_| NotAnEffect)?;
-        let is_over = object.is_hidden() && object.until() <= forgotten;
-        if is_over || object.forget(forgotten, usize::MAX) == Forgotten::Empty {
-            return Ok(false);
-        }
-        let (mut chunk, mut next, mut changed) = (Vec::new(), Some(0), false);
-        while let Some(at) = next {
-            chunk.clear();
-            next = object.chunk(at, CHUNK, &mut chunk);
-            changed |= self.merge_told(db, key, tag, &chunk, now)?;
-        }
-        Ok(changed)
+/// The same of another node's whole state: it may still have what is forgotten here. All nodes had received that, so
+/// dropping it loses nothing.
+pub fn merge_again(at: &mut At<'_>, tag: Tag, chunk: &[u8]) -> Result<bool, NotAnEffect> {
+    let forgotten = at.env.horizons.forgotten();
+    if forgotten == 0 {
+        return merge(at, tag, chunk);
     }
-
-    /// The time up to which something was forgotten here.
-    pub fn forgotten(&self) -> u64 {
-        self.env.forgotten
+    if !tag.is_replicated() {
+        return Err(NotAnEffect);
     }
+    let mut object = tag.empty();
+    let done = object.extend(chunk, &at.env.tuning);
+    done.map_err(|_| NotAnEffect)?;
+    let is_over = object.is_hidden() && object.until() <= forgotten;
+    if is_over || object.forget(forgotten, usize::MAX) == Forgotten::Empty {
+        return Ok(false);
+    }
+    let (mut chunk, mut next, mut changed) = (Vec::new(), Some(0), false);
+    while let Some(from) = next {
+        chunk.clear();
+        next = object.chunk(from, CHUNK, &mut chunk);
+        changed |= merge(at, tag, &chunk)?;
+    }
+    Ok(changed)
+}
 
-    /// A checksum of the replicated state of a key, equal for equal states. It does not depend on the order of
-    /// elements, and may differ if one node has forgotten what the other has not.
-    pub fn sum_replica(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<u64> {
-        let found = self.dbs[db].live(key, now, &mut self.env);
-        let at = &self.dbs[db];
-        let grave;
-        let any = match found {
-            Some(found) => at.value(found.handle),
-            None => {
-                grave = at.graves.get(key.bytes)?;
-                Any::of_object(&grave)
-            }
-        };
+/// A checksum of the replicated state of a key, equal for equal states. It does not depend on the order of elements,
+/// and may differ if one node has forgotten what the other has not.
+pub fn sum(at: &mut At<'_>) -> Option<u64> {
+    let (db, key) = (at.db.number, at.key);
+    let sum = at.with_state(|any, _, env| {
         let tag = any.tag().filter(|tag| tag.is_replicated())?;
-        let name = hash(hash(START, &[db as u8, tag as u8]), key.bytes);
-        let mut chunk = std::mem::take(&mut self.env.packed);
+        let name = hash(hash(START, &[db, tag as u8]), key.bytes);
+        let mut chunk = std::mem::take(&mut env.packed);
         let (mut sum, mut next) = (mixed(name), Some(0));
         while let Some(from) = next {
             chunk.clear();
@@ -102,9 +73,10 @@ impl Shard {
             next = any.chunk(from, 1, &mut chunk);
             sum = sum.wrapping_add(mixed(hash(name, &chunk)));
         }
-        self.env.packed = chunk;
+        env.packed = chunk;
         Some(sum)
-    }
+    });
+    sum.flatten()
 }
 
 const START: u64 = 0xcbf2_9ce4_8422_2325;

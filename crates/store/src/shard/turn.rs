@@ -89,7 +89,11 @@ impl Shard {
             while from < keys.len() {
                 let mut last = Last::NONE;
                 let end = last.take(keys, from);
-                self.env.joined((end - from - last.keys) as u64, shared);
+                let joined = (end - from - last.keys) as u64;
+                self.env.counters.changes += joined;
+                if shared {
+                    self.env.lattice.changes().joined(joined);
+                }
                 from = end;
                 let mut puts = [(0, 0); Self::WARMED];
                 for (put, at) in puts.iter_mut().zip(last.writes()) {

@@ -21,7 +21,7 @@ impl World {
         let mut forgotten = 0;
         for seat in seats {
             seat.shard.check();
-            forgotten += u64::from(seat.shard.forgotten() > 0);
+            forgotten += u64::from(seat.shard.horizons().forgotten() > 0);
             let (left, to_do) = (seat.shard.graves_len(), seat.shard.has_to_forget());
             if left > 0 || to_do {
                 let at = seat.replicas.replica();

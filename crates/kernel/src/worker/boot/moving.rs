@@ -78,7 +78,8 @@ impl Boot {
         let own = marks.iter().filter(|(slot, _)| is_own(**slot));
         store
             .shard
-            .add_marks(own.map(|(slot, mark)| (*slot, *mark)));
+            .marks_mut()
+            .add(own.map(|(slot, mark)| (*slot, *mark)));
     }
 
     /// Keys of this worker that another one has loaded.
@@ -157,7 +158,10 @@ impl Boot {
         // From now on this worker knows what any worker had forgotten, or that it no longer exists;
         // later stamps are above that.
         let horizons = files.iter().map(|held| held.horizon());
-        store.shard.set_forgotten(horizons.max().unwrap_or(0));
+        store
+            .shard
+            .horizons_mut()
+            .forget(horizons.max().unwrap_or(0));
         let latest = files.iter().map(|held| held.latest());
         let latest = Stamp {
             time: latest.max().unwrap_or(0),

@@ -22,7 +22,7 @@ impl Part {
         let shard = staging.as_deref_mut().unwrap_or(store.shard);
         let table = Arc::clone(shard.replayed_keyspaces());
         let held = shard.take_held();
-        let node = shard.node();
+        let node = shard.marks().node();
         out.events
             .extend(self.loader.loaded().cloned().map(Event::Loaded));
         if table.version() > 0 {
@@ -40,8 +40,8 @@ impl Part {
         let Some(staging) = staging else {
             return out.call(Call::Load(Next::On));
         };
-        if !staging.slot_marks().is_empty() {
-            let marks = Arc::new(staging.slot_marks().clone());
+        if !staging.marks().slots().is_empty() {
+            let marks = Arc::new(staging.marks().slots().clone());
             out.tell_all(store, || Note::Marks(Arc::clone(&marks)));
         }
         out.call(Call::Load(Next::Move(staging)));

@@ -11,6 +11,7 @@ use crate::worker::Worker;
 use crate::worker::replicating::each_grave;
 use rufous_base::Now;
 use rufous_base::limits::DATABASES;
+use rufous_store::shard::convert;
 use std::cmp::Ordering;
 
 impl<P: Program> Worker<P> {
@@ -35,7 +36,7 @@ impl<P: Program> Worker<P> {
         (nodes.number, nodes.gossip) = (Some(number), Some(gossip));
         nodes.held.clear();
         nodes.out.clear();
-        let mut before = self.shard.node();
+        let mut before = self.shard.marks().node();
         if before == Some(NO_NODE) && planted::is(Planted::UnservedKept) {
             before = Some(number);
         }
@@ -75,7 +76,7 @@ impl<P: Program> Worker<P> {
             });
             for name in names {
                 let key = self.shard.key(&name);
-                self.shard.drop_replicated(db, key, never);
+                convert::drop_replicated(&mut self.shard, db, key, never);
             }
         }
         self.shard.changeset().clear();
@@ -104,13 +105,13 @@ impl<P: Program> Worker<P> {
     pub(in crate::worker) fn on_node_of_files(&mut self, number: u16) {
         // If a log says that its node has served, all workers had received the state of other
         // nodes; if it says that its node was in no cluster, it may have written as that node.
-        let least = self.shard.node().unwrap_or(number).min(number);
+        let least = self.shard.marks().node().unwrap_or(number).min(number);
         self.shard.set_node(least);
     }
 
     /// A node that is in no cluster writes as the first node of one.
     pub(in crate::worker) fn be_no_node(&mut self) {
-        let is_other = self.shard.node().is_some_and(|number| number > 0);
+        let is_other = self.shard.marks().node().is_some_and(|number| number > 0);
         if self.lattice.nodes.is_none() && is_other {
             self.shard.set_node(0);
         }

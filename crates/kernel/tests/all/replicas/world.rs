@@ -16,6 +16,7 @@ use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::{ExpirySetting, NewValue};
 use rufous_kernel::worker::DurableSettings;
 use rufous_kernel::{Context, Header, Message, Outcome, Program, Submitted, Worker};
+use rufous_store::shard::strings;
 use std::collections::{BTreeMap, VecDeque};
 
 const SEED: u64 = 7;
@@ -70,7 +71,8 @@ impl Program for TestProgram {
             ADD => {
                 let key = shard.key(args.get(2));
                 let by = std::str::from_utf8(args.get(1)).unwrap().parse().unwrap();
-                let sum = shard.increment(db, key, by, now).expect("a lattice key");
+                let sum =
+                    strings::increment(&mut shard.at(db, key, now), by).expect("a lattice key");
                 let sum = sum.unwrap_or(-1).to_string();
                 ctx.out.bytes.extend_from_slice(sum.as_bytes());
             }
@@ -85,7 +87,8 @@ impl Program for TestProgram {
             }
             PFADD => {
                 let (key, element) = (shard.key(args.get(2)), args.get(1));
-                let done = shard.add_to_sketch(db, key, [element].into_iter(), now);
+                let done =
+                    strings::add_to_sketch(&mut shard.at(db, key, now), [element].into_iter());
                 done.expect("a lattice key");
             }
             APPEND => {

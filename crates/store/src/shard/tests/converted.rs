@@ -25,7 +25,7 @@ fn table_effect(table: &Keyspaces) -> Vec<u8> {
 /// The log's effects of strings that were written to replicas.
 fn writes(names: &[&str]) -> Vec<u8> {
     let mut shard = Shard::new(1);
-    shard.set_keying(Some(Arc::new(All)));
+    shard.lattice_mut().set_keying(Some(Arc::new(All)));
     shard.observers_mut().set_journaling(true);
     let stamp = Clock::new(1).tick(NOW.unix_us);
     shard.begin_lattice(Writer { stamp });

@@ -4,6 +4,7 @@
 use super::gone::Pair;
 use super::replicas::Strings;
 use crate::shard::Shard;
+use crate::shard::strings;
 use rufous_base::Now;
 use rufous_datatype::hash::{self, Hash};
 use rufous_datatype::object::Tag;
@@ -32,9 +33,11 @@ fn put(shard: &mut Shard, now: Now) {
 }
 
 fn sketch(shard: &mut Shard, now: Now) {
-    shard.set_keying(Some(Arc::new(Strings(Tag::Sketch))));
+    shard
+        .lattice_mut()
+        .set_keying(Some(Arc::new(Strings(Tag::Sketch))));
     let key = shard.key(K);
-    let done = shard.add_to_sketch(0, key, [&b"x"[..]].into_iter(), now);
+    let done = strings::add_to_sketch(&mut shard.at(0, key, now), [&b"x"[..]].into_iter());
     assert_eq!(done, Some(true));
 }
 

@@ -3,6 +3,7 @@
 //! one, so that the oracle is a plain map.
 
 use super::gone::Pair;
+use crate::shard::strings;
 use crate::shard::{ExpirySetting, NewValue, Shard};
 use proptest::prelude::*;
 use rufous_base::rng::Rng;
@@ -103,7 +104,7 @@ impl World {
         let mut sum = None;
         let done = self.pair.try_write(at, name, |shard| {
             let key = shard.key(name);
-            sum = shard.increment(0, key, by, now).and_then(Result::ok);
+            sum = strings::increment(&mut shard.at(0, key, now), by).and_then(Result::ok);
         });
         if done {
             assert_eq!(sum, Some(before + by));

@@ -2,6 +2,7 @@
 
 use super::replicas::All;
 use crate::effect::Effect;
+use crate::shard::strings;
 use crate::shard::{ExpirySetting, NewValue, Shard, SnapshotProgress, bring_back};
 use rufous_base::Now;
 use rufous_datatype::hash::{self, Hash};
@@ -38,7 +39,7 @@ impl Pair {
     pub(super) fn new() -> Self {
         let shards = [1, 2].map(|seed| {
             let mut shard = Shard::new(seed);
-            shard.set_keying(Some(Arc::new(All)));
+            shard.lattice_mut().set_keying(Some(Arc::new(All)));
             shard.observers_mut().set_journaling(true);
             shard
         });
@@ -96,7 +97,7 @@ impl Pair {
         for (shard, log) in self.shards.iter_mut().zip(&mut self.logs) {
             log.clear();
             shard.begin_snapshot();
-            shard.horizon_effect(log);
+            shard.horizons().encode(log);
             let head = log.len();
             while shard.snapshot_step(200, log) {}
             // The end of a file states this number, or the file counts as damaged.
@@ -146,7 +147,7 @@ impl Pair {
     /// Both have received everything, and the named ones forget what that allows.
     pub(super) fn forget(&mut self, who: &[usize]) {
         for shard in &mut self.shards {
-            shard.set_horizon(self.stamp.time);
+            shard.horizons_mut().raise(self.stamp.time);
         }
         for &at in who {
             while self.shards[at].forget_step(self.stamp.time, 9) {}
@@ -185,7 +186,7 @@ impl Pair {
                 shard.apply(&effect).expect("it can be done again");
             }
             files.extend(shard.take_held());
-            shard.set_keying(Some(Arc::new(All)));
+            shard.lattice_mut().set_keying(Some(Arc::new(All)));
             shard.observers_mut().set_journaling(true);
         }
         let latest = files.iter().map(|held| held.latest());
@@ -197,7 +198,7 @@ impl Pair {
         for shard in &mut self.shards {
             bring_back(shard, &files, |_| true, self.now);
             let horizons = files.iter().map(|held| held.horizon());
-            shard.set_forgotten(horizons.max().unwrap_or(0));
+            shard.horizons_mut().forget(horizons.max().unwrap_or(0));
             shard.check();
         }
         // Before the next command.
@@ -305,7 +306,7 @@ fn what_one_file_says_has_gone_is_said_in_those_that_still_have_it() {
     pair.set(1, b"k", b"100");
     pair.write(0, b"k", |shard| {
         let key = shard.key(b"k");
-        assert!(shard.increment(0, key, 4, NOW).is_some());
+        assert!(strings::increment(&mut shard.at(0, key, NOW), 4).is_some());
     });
     for _ in 0..3 {
         pair.restart();
@@ -318,7 +319,7 @@ impl Pair {
         let now = self.now;
         self.write(at, name, |shard| {
             let key = shard.key(name);
-            assert!(shard.increment(0, key, by, now).is_some());
+            assert!(strings::increment(&mut shard.at(0, key, now), by).is_some());
         });
     }
 
@@ -424,7 +425,7 @@ fn counts_with_and_without_the_removal_add_up_also_after_a_start() {
             let now = pair.now;
             pair.write_untold(at, |shard| {
                 let key = shard.key(b"k");
-                assert!(shard.increment(0, key, by, now).is_some());
+                assert!(strings::increment(&mut shard.at(0, key, now), by).is_some());
             });
         }
         pair.log();

@@ -2,6 +2,7 @@
 
 use super::replicas::All;
 use crate::effect::Effect;
+use crate::shard::strings;
 use crate::shard::{
     Editor, Entry, ExpirySetting, Key, Keyed, Keying, NewValue, OwnedValue, Shard, WatchId,
     WrongType,
@@ -26,7 +27,7 @@ fn writer(step: u64) -> Writer {
 
 fn shard() -> Shard {
     let mut shard = Shard::new(1);
-    shard.set_keying(Some(Arc::new(All)));
+    shard.lattice_mut().set_keying(Some(Arc::new(All)));
     shard
 }
 
@@ -190,7 +191,10 @@ fn values_from_before_there_were_replicas_are_taken_over_or_refused() {
     shard.observers_mut().set_journaling(true);
     shard.begin_lattice(writer(0));
     assert!(shard.set(0, text, NewValue::Copy(b"new"), ExpirySetting::Clear, NOW));
-    assert!(matches!(shard.increment(0, number, 5, NOW), Some(Ok(12))));
+    assert!(matches!(
+        strings::increment(&mut shard.at(0, number, NOW), 5),
+        Some(Ok(12))
+    ));
     assert_eq!(shard.end_lattice().and_then(|ended| ended.refused), None);
     shard.begin_lattice(writer(9));
     assert!(shard.update::<Set, _>(0, set, NOW, add).is_err());
@@ -217,7 +221,7 @@ fn values_from_before_there_were_replicas_are_taken_over_or_refused() {
 #[test]
 fn what_was_done_to_a_copy_comes_home_as_operations() {
     let (mut home, mut copy) = (shard(), Shard::new(2));
-    copy.set_keying(Some(Arc::new(All)));
+    copy.lattice_mut().set_keying(Some(Arc::new(All)));
     let write = |shard: &mut Shard, step, member: &[u8], there| {
         let key = shard.key(b"k");
         shard.begin_lattice(writer(step));
@@ -282,7 +286,7 @@ impl Keying for NotStrict {
 #[test]
 fn the_journal_of_a_strict_key_has_nothing_of_a_replicas_write() {
     let mut shard = Shard::new(1);
-    shard.set_keying(Some(Arc::new(NotStrict)));
+    shard.lattice_mut().set_keying(Some(Arc::new(NotStrict)));
     shard.observers_mut().set_journaling(true);
     let (key, strict) = (shard.key(b"k"), shard.key(b"strict"));
     // Rewritten, and in place.

@@ -305,7 +305,9 @@ fn deadlines_that_are_forgotten_stay_so_over_a_restart() {
 #[test]
 fn small_sets_forget_what_was_removed() {
     let mut shard = Shard::new(1);
-    shard.set_keying(Some(std::sync::Arc::new(super::replicas::All)));
+    shard
+        .lattice_mut()
+        .set_keying(Some(std::sync::Arc::new(super::replicas::All)));
     let now = Now {
         mono_us: 1,
         unix_us: 1,

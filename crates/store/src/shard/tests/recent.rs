@@ -3,6 +3,8 @@
 
 use super::replicas::All;
 use crate::shard::lattice::Keyed;
+use crate::shard::merging;
+use crate::shard::strings;
 use crate::shard::{ExpirySetting, Key, NewValue, Policy, Shard, WatchId};
 use rufous_base::Now;
 use rufous_base::rng::Rng;
@@ -29,7 +31,7 @@ impl Pair {
     fn new(seed: u64) -> Self {
         let shard = || {
             let mut shard = Shard::new(seed);
-            shard.set_keying(Some(Arc::new(All)));
+            shard.lattice_mut().set_keying(Some(Arc::new(All)));
             shard.set_policy(Policy {
                 lfu: seed.is_multiple_of(3),
                 ..Policy::default()
@@ -144,7 +146,7 @@ impl Pair {
         }
         let key = self.quick.key(name);
         let quick = self.quick.merge(db, key, Tag::Register, &chunk, now);
-        let slow = self.slow.merge_chunk(db, key, Tag::Register, &chunk, now);
+        let slow = merging::merge_chunk(&mut self.slow.at(db, key, now), Tag::Register, &chunk);
         if slow == Ok(true) {
             self.slow.env.counters.changes += 1;
             self.slow.env.observers.touch(key, db as u8);
@@ -157,7 +159,10 @@ impl Pair {
         let key = self.quick.key(name);
         match self.below(17) {
             16 => self.command(|shard| {
-                shard.add_to_sketch(db, key, [&b"a"[..], &value].into_iter(), now);
+                strings::add_to_sketch(
+                    &mut shard.at(db, key, now),
+                    [&b"a"[..], &value].into_iter(),
+                );
             }),
             0 => self.command(|shard| {
                 shard.remove(db, key, now);
@@ -166,7 +171,7 @@ impl Pair {
                 shard.set_expire_at(db, key, Some(now.unix_ms() + 9), now);
             }),
             2 => self.command(|shard| {
-                let _ = shard.increment(db, key, 5, now);
+                let _ = strings::increment(&mut shard.at(db, key, now), 5);
             }),
             3 => self.command(|shard| {
                 shard.set(db, key, NewValue::Copy(&value), ExpirySetting::Clear, now);
@@ -272,7 +277,7 @@ fn the_short_ways_do_and_tell_what_the_long_ones_do() {
 #[test]
 fn commands_find_the_place_of_a_key_that_was_written_lately() {
     let mut shard = Shard::new(1);
-    shard.set_keying(Some(Arc::new(All)));
+    shard.lattice_mut().set_keying(Some(Arc::new(All)));
     let now = Now::default();
     let key = shard.key(b"hot");
     let first = shard.key(b"first");

@@ -94,7 +94,9 @@ struct Replica<M> {
 impl<M: Model> Replica<M> {
     fn new(number: usize) -> Self {
         let mut shard = Shard::new(number as u64);
-        shard.set_keying(Some(Arc::new(Strings(M::STRINGS))));
+        shard
+            .lattice_mut()
+            .set_keying(Some(Arc::new(Strings(M::STRINGS))));
         shard.observers_mut().set_journaling(true);
         Self {
             shard,
@@ -123,7 +125,9 @@ impl<M: Model> Replica<M> {
                 shard.apply(&effect).expect("it can be done again");
             }
         }
-        shard.set_keying(Some(Arc::new(Strings(M::STRINGS))));
+        shard
+            .lattice_mut()
+            .set_keying(Some(Arc::new(Strings(M::STRINGS))));
         shard.observers_mut().set_journaling(true);
         shard.check();
         self.shard = shard;
@@ -324,7 +328,7 @@ impl<M: Model> World<M> {
             replica.log();
             replica.shard.begin_snapshot();
             let mut saved = Vec::new();
-            replica.shard.horizon_effect(&mut saved);
+            replica.shard.horizons().encode(&mut saved);
             // Part of it now, the rest after more writes.
             replica.shard.snapshot_step(200, &mut saved);
             replica.saving = Some((replica.logged.len(), saved));
@@ -368,7 +372,7 @@ impl<M: Model> World<M> {
             }
             bring_back(&mut replica.shard, &files, |_| true, now);
             for held in &files {
-                replica.shard.set_forgotten(held.horizon());
+                replica.shard.horizons_mut().forget(held.horizon());
             }
             replica.shard.tell_horizon();
             replica.log();
@@ -405,7 +409,7 @@ impl<M: Model> World<M> {
                 let settled = settled.unwrap_or(0);
                 self.forgotten = self.forgotten.max(settled);
                 let replica = &mut self.replicas[at];
-                replica.shard.set_horizon(horizon);
+                replica.shard.horizons_mut().raise(horizon);
                 replica.horizon = replica.horizon.max(horizon);
                 replica.forget(settled, budget, now);
             }

@@ -2,6 +2,7 @@
 //! sketch that it deletes.
 
 use super::replicas::{Model, Write, run};
+use crate::shard::strings;
 use crate::shard::{Key, Shard};
 use proptest::prelude::*;
 use rufous_base::Now;
@@ -52,13 +53,14 @@ impl Model for Added {
                 }
             }
             1 => {
-                shard.merge_sketches(0, key, &registers(&elements), now);
+                strings::merge_sketches(&mut shard.at(0, key, now), &registers(&elements));
                 self.elements.get_or_insert_default().extend(elements);
             }
             _ => {
                 let names: Vec<_> = elements.iter().map(|e| name(*e)).collect();
                 let names = names.iter().map(|name| &name[..]);
-                let changed = shard.add_to_sketch(0, key, names, now).expect("a replica");
+                let changed =
+                    strings::add_to_sketch(&mut shard.at(0, key, now), names).expect("a replica");
                 let before = self.elements.clone();
                 self.elements.get_or_insert_default().extend(elements);
                 let ranks =

@@ -2,6 +2,7 @@
 //! one write add up, and deadlines pass everywhere.
 
 use super::replicas::{Model, Write, run};
+use crate::shard::strings;
 use crate::shard::{ExpirySetting, Key, NewValue, Shard};
 use proptest::prelude::*;
 use rufous_base::Now;
@@ -73,7 +74,7 @@ impl Model for Text {
                     *self = set(value, later);
                 }
             }
-            _ => match shard.increment(0, key, by, now) {
+            _ => match strings::increment(&mut shard.at(0, key, now), by) {
                 Some(Ok(sum)) => {
                     self.added.insert(stamp, by);
                     assert_eq!(self.read(), Some(sum.to_string().into_bytes()));

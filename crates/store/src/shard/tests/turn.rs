@@ -22,7 +22,7 @@ impl Pair {
     fn new(seed: u64) -> Self {
         let shard = || {
             let mut shard = Shard::new(seed);
-            shard.set_keying(Some(Arc::new(All)));
+            shard.lattice_mut().set_keying(Some(Arc::new(All)));
             shard
         };
         Self {

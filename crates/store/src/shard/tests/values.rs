@@ -2,6 +2,8 @@
 //! and increments, and a value that was seen to be replaced is never restored.
 
 use super::replicas::{Model, Write, run};
+use crate::shard::causal;
+use crate::shard::strings;
 use crate::shard::{ExpirySetting, Key, NewValue, Shard};
 use proptest::prelude::*;
 use rufous_base::Now;
@@ -120,7 +122,7 @@ impl Values {
     fn increment(&mut self, shard: &mut Shard, key: Key<'_>, (stamp, now): (Stamp, Now), by: i64) {
         let is_known = shard.show_replica(0, key, now, &mut |_, _| ()).is_some();
         let newest = self.shown().next_back().map(|(dot, _)| *dot);
-        let sum = match shard.increment(0, key, by, now).expect("replicated") {
+        let sum = match strings::increment(&mut shard.at(0, key, now), by).expect("replicated") {
             Ok(sum) => sum,
             Err(_) => return assert_eq!(self.texts()[0][0], b'x'),
         };
@@ -145,7 +147,7 @@ impl Values {
             Some(token) => self.tokens[token].clone(),
             None if which == 0 => Default::default(),
             None => {
-                let now_seen = shard.see_siblings(0, key, now).seen().clone();
+                let now_seen = causal::see(&mut shard.at(0, key, now)).seen().clone();
                 let token = (now_seen.into(), self.seen.clone());
                 self.tokens.push(token.clone());
                 token
@@ -159,7 +161,7 @@ impl Values {
             _ => Some((stamp.time.to_string().into_bytes(), 0)),
         };
         let plainly = value.as_ref().map(|(text, at)| (&text[..], *at));
-        let written = shard.set_sibling(0, key, plainly, &seen, now);
+        let written = causal::set(&mut shard.at(0, key, now), plainly, &seen);
         let before = (self.live.clone(), self.seen.clone());
         let removed = self.replace(Some(&plain));
         match value {
@@ -259,7 +261,7 @@ impl Model for Values {
     }
 
     fn check(&self, shard: &mut Shard, key: Key<'_>, now: Now) {
-        let seen = shard.see_siblings(0, key, now);
+        let seen = causal::see(&mut shard.at(0, key, now));
         let seen: Vec<_> = seen.live().map(|value| value.text().into_owned()).collect();
         assert_eq!(seen, self.texts(), "{self:?}");
         let first = shard.peek(0, key, now).expect("a string");
