@@ -293,7 +293,7 @@ fn what_cannot_be_passed_on_says_where_to_go() {
     for n in 0..20 {
         let key = format!("list{n}");
         let waits = text(nodes[0].call(&["BLPOP", &key, "0.01"]));
-        let is_there = waits.starts_with("CROSSNODE 'blpop' waits");
+        let is_there = waits.starts_with("CROSSNODE 'blpop' blocks");
         assert_eq!(waits.contains(&ports[1]), is_there, "{waits}");
         assert_eq!(text(nodes[0].call(&["MULTI"])), "OK");
         let queued = text(nodes[0].call(&["INCR", &key]));

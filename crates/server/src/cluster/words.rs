@@ -31,7 +31,7 @@ pub(crate) fn size_of(args: &Args<'_>) -> usize {
 pub(super) fn too_large(args: &Args<'_>, node: impl FnOnce() -> String) -> Option<Failure> {
     let size = size_of(args);
     (size > MAX_WORDS).then(|| {
-        format!("ERR a request of {size} bytes is too large to be forwarded to node {}, which has its key (limit {MAX_WORDS} bytes): connect there, or with a cluster client where cluster-clients is set", node()).into()
+        format!("ERR a request of {size} bytes is too large to be forwarded (limit {MAX_WORDS} bytes); its key belongs to node {}; connect there, or with a cluster client where cluster-clients is set", node()).into()
     })
 }
 
