@@ -30,20 +30,18 @@ mod boot;
 mod chains;
 mod commit;
 mod contexts;
-mod converting;
 mod durability;
 mod exchange;
 mod exec;
-mod keying;
+mod keyspaces;
+mod lattice;
 mod limit;
 mod mail;
 mod message;
-mod nodes;
 mod notes;
 mod open;
 mod opened;
 mod out;
-mod replicating;
 mod running;
 mod saves;
 mod scratch;
@@ -52,16 +50,14 @@ mod serving;
 mod several;
 mod spanning;
 mod stale;
-mod unsettled;
 mod waiting;
 
 pub use chains::{ChainFigures, ChainSettings, Said};
 pub use commit::Settings as DurableSettings;
-pub use converting::{Draining, Findings};
 pub use exec::{ExecPlan, HeldExec};
+pub use lattice::{Draining, Findings, NodeFigures};
 use message::Work;
 pub use message::{Message, Submitted};
-pub use nodes::NodeFigures;
 pub use notes::DurableFigures;
 use out::Call;
 pub use out::Outcome;
@@ -112,7 +108,8 @@ pub struct Worker<P> {
     unaccounted: Vec<u16>,
     warm: Vec<Warm>,
     evictor: Evictor,
-    lattice: replicating::Lattice,
+    lattice: lattice::Lattices,
+    contexts: contexts::ClientContexts,
     /// Present where the node is one of several.
     chains: Option<Box<chains::Chains>>,
     program: PhantomData<P>,
@@ -145,7 +142,8 @@ impl<P: Program> Worker<P> {
                 id.index(),
                 hash_seed,
             ),
-            lattice: replicating::Lattice::new(id, placement.workers()),
+            lattice: lattice::Lattices::new(id, placement.workers()),
+            contexts: contexts::ClientContexts::default(),
             chains: None,
             placement: placement.seen_by(id),
             program: PhantomData,
@@ -315,8 +313,7 @@ impl<P: Program> Worker<P> {
         }
         self.serve_waiters(now);
         self.tell_clients(now);
-        self.tell_exchanged(now);
-        self.end_drain(now);
+        self.settle_lattice(now);
         if self.locks.is_idle() {
             return false;
         }
@@ -388,8 +385,12 @@ impl<P: Program> Worker<P> {
                 let client = Client::new(from, conn);
                 self.waits.on_forget(client, seq, &mut store!(self));
             }
-            Message::Replicate(bytes) => self.on_replicate(now, bytes),
-            Message::Told(number, bytes) => self.on_told(now, number, bytes),
+            Message::Replicate(bytes) => {
+                self.lattice.on_replicate(now, bytes, &mut store!(self));
+            }
+            Message::Told(number, bytes) => {
+                self.lattice.on_told(now, number, bytes, &mut store!(self));
+            }
             Message::Draining(note) => self.on_draining(now, from, note),
             Message::Note(note) => {
                 self.on_note(now, from, *note);
@@ -432,15 +433,21 @@ impl<P: Program> Worker<P> {
                     self.boot
                         .on_first_manifest(written, &store!(self), &mut self.out);
                 }
+                Call::SendLogged(to, message) => self.send_logged(to, message),
+                Call::Replicate(to, bytes) => self.send_changes(to, bytes),
+                Call::Replicated => self.on_replicated(),
+                Call::ReplicasEqual => {
+                    self.boot
+                        .on_replicas_equal(now, &mut store!(self), &mut self.out);
+                }
+                Call::LetGo(ticket) => self.let_go(now, ticket),
                 Call::Exchange => {
-                    let table = &self.lattice.table;
+                    let table = self.lattice.table();
                     let note = || Note::Exchange(Arc::clone(table));
                     self.out.tell_all(&store!(self), note);
                 }
                 Call::CountsRestored { count, latest } => {
-                    self.lattice.counts_held += count;
-                    self.lattice.replicas.observe(latest);
-                    self.lattice.replicas.keep_all(false);
+                    self.lattice.on_counts_restored(count, latest);
                 }
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! A key belongs to the keyspace with the longest prefix that matches it. A key that matches none is strict. The
 //! table is immutable: a change makes a new table with a higher version, which every worker takes over at the same
-//! instant, while no command runs (see `worker::replicating`).
+//! instant, while no command runs (see `worker::lattice`).
 
 mod lookup;
 mod resolve;

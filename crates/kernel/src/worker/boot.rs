@@ -63,10 +63,7 @@ enum Stage {
         senders: usize,
     },
     /// Replicas receive the state that the others have kept.
-    Exchanging {
-        /// This worker has reported the end of its exchange to worker 0.
-        told: bool,
-    },
+    Exchanging,
     Failed,
 }
 
@@ -140,13 +137,7 @@ impl Boot {
     }
 
     pub(super) fn is_exchanging(&self) -> bool {
-        matches!(self.stage, Stage::Exchanging { .. })
-    }
-
-    /// Whether [`Boot::on_replicas_equal`] must be called once replicas here have received all that
-    /// the others kept.
-    pub(super) fn awaits_replicas(&self) -> bool {
-        matches!(self.stage, Stage::Exchanging { told: false })
+        matches!(self.stage, Stage::Exchanging)
     }
 
     /// Bytes that this worker holds back until the end of the start.
@@ -449,7 +440,7 @@ impl Boot {
 
     /// All workers have loaded their data: replicas exchange their state.
     pub(super) fn on_exchange(&mut self) {
-        self.stage = Stage::Exchanging { told: false };
+        self.stage = Stage::Exchanging;
     }
 
     /// At worker 0: a worker has received the state of all others.

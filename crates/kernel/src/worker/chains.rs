@@ -47,7 +47,7 @@ impl<P: Program> Worker<P> {
     /// Call it before data is loaded.
     pub fn join_chains(&mut self, settings: ChainSettings) {
         self.shard.invite_all();
-        self.lattice.nodes = Some(Box::default());
+        self.lattice.on_join();
         self.commit.on_join();
         self.chains = Some(Box::new(Chains {
             settings,
@@ -101,7 +101,8 @@ impl<P: Program> Worker<P> {
             replica.take_up(&mapping, store, now.mono_us)
         });
         if matches!(taken, Some(Ok(_))) {
-            self.share_by(now, &mapping, own);
+            self.lattice
+                .on_mapping(now, (&mapping, own), &mut store!(self));
         }
         let Some(chains) = &mut self.chains else {
             return;
@@ -230,7 +231,7 @@ impl<P: Program> Worker<P> {
 
     /// A session with a node begins.
     pub fn on_peer_up(&mut self, now: Now, node: NodeNo) {
-        self.share_with(node);
+        self.lattice.on_peer_up(node);
         self.with_replica(now, |replica, _| replica.peer_up(node));
         self.send_what_waits();
     }
@@ -243,7 +244,7 @@ impl<P: Program> Worker<P> {
         }
         self.take_up(now);
         self.look_after_waiters(now);
-        self.take_part(now);
+        self.lattice.take_part(now, &mut store!(self));
         let is_due = |chains: &Chains| {
             let replica = chains.replica.as_ref();
             replica.is_some_and(|replica| replica.wake_at() <= now.mono_us)

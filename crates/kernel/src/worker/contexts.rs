@@ -2,13 +2,14 @@
 //! the shard on which their command is executed, and sent along with a command over several
 //! workers.
 
-use super::{HeldExec, Worker};
-use crate::batch::Header;
+#[cfg(test)]
+mod tests;
+
 use crate::lock::KeyName;
 use crate::multi::{Gathered, Seen};
-use crate::program::Program;
+use crate::replicate::replicas::Figures;
 use crate::shard::{Contexts, Shard};
-use rufous_base::{Output, WorkerId};
+use rufous_base::WorkerId;
 use rufous_lattice as lattice;
 use std::collections::BTreeMap;
 
@@ -39,57 +40,79 @@ pub(super) fn seen_since(
     all
 }
 
-impl<P: Program> Worker<P> {
-    #[inline(never)]
-    pub(super) fn begin_session(&mut self, header: &Header) {
-        let contexts = std::mem::take(&mut self.lattice.contexts);
-        self.shard
-            .lattice_mut()
-            .begin_session(header.client, contexts);
+/// See the module's description.
+#[derive(Debug, Default)]
+pub(super) struct ClientContexts {
+    /// Strings of some keyspace have causal order.
+    keeps: bool,
+    contexts: Contexts,
+    /// The contexts of this worker while a command is executed with those of gathered keys.
+    own: Option<Contexts>,
+}
+
+impl ClientContexts {
+    pub(super) fn count(&self, figures: &mut Figures) {
+        figures.contexts = self.contexts.len() as u64;
+        figures.contexts_bytes = self.contexts.bytes() as u64;
     }
 
-    /// Ends a command that began with contexts; false where its reply is a refusal.
-    #[inline(never)]
-    pub(super) fn end_session(
-        &mut self,
-        header: &Header,
-        (out, start): (&mut Output, (usize, usize)),
-    ) -> bool {
-        let (contexts, concurrent) = self.shard.lattice_mut().end_session();
-        self.lattice.contexts = contexts;
-        let Some(count) = concurrent else {
-            return true;
-        };
-        out.truncate(start);
-        let why = format!(
+    /// A table of keyspaces was adopted. `keeps`: strings of some keyspace have causal order.
+    pub(super) fn on_table(&mut self, keeps: bool) {
+        self.keeps = keeps;
+        if !keeps {
+            self.contexts = Contexts::default();
+        }
+    }
+
+    /// A client's command begins.
+    pub(super) fn begin(&mut self, client: u64, shard: &mut Shard) {
+        if self.keeps {
+            shard
+                .lattice_mut()
+                .begin_session(client, std::mem::take(&mut self.contexts));
+        }
+    }
+
+    /// The command has been executed. Returns why it is refused.
+    pub(super) fn end(&mut self, shard: &mut Shard) -> Option<String> {
+        if !self.keeps {
+            return None;
+        }
+        let (contexts, concurrent) = shard.lattice_mut().end_session();
+        self.contexts = contexts;
+        let count = concurrent?;
+        Some(format!(
             "needs one value, and the key has {count} concurrent ones of which its keyspace \
              picks none: read them with CAUSAL.GET, and write what becomes of them with CAUSAL.SET"
-        );
-        P::refuse(header.command, &why, header.resp3, out);
-        false
+        ))
     }
 
     /// Adds what a client has seen of keys that are gathered here.
-    pub(super) fn add_contexts(&mut self, client: u64, gathered: &mut [Gathered]) {
-        if !self.lattice.keeps_siblings {
+    pub(super) fn add(&mut self, client: u64, gathered: &mut [Gathered], shard: &Shard) {
+        if !self.keeps {
             return;
         }
         for Gathered { key, context, .. } in gathered {
-            let name = self.shard.key(&key.1);
-            *context = self.lattice.contexts.get(client, key.0, name).cloned();
+            let name = shard.key(&key.1);
+            *context = self.contexts.get(client, key.0, name).cloned();
         }
     }
 
     /// What a client has seen of gathered keys, as known to their owners, or to this worker if it
     /// has sent the client copies.
-    pub(super) fn gathered_contexts(&mut self, client: u64, gathered: &[Gathered]) -> Contexts {
+    pub(super) fn gathered(
+        &mut self,
+        client: u64,
+        gathered: &[Gathered],
+        shard: &Shard,
+    ) -> Contexts {
         let mut contexts = Contexts::default();
-        if !self.lattice.keeps_siblings {
+        if !self.keeps {
             return contexts;
         }
         for Gathered { key, context, .. } in gathered {
-            let name = self.shard.key(&key.1);
-            let own = self.lattice.contexts.get(client, key.0, name);
+            let name = shard.key(&key.1);
+            let own = self.contexts.get(client, key.0, name);
             for seen in own.into_iter().chain(context) {
                 contexts.note(client, key.0, name, seen);
             }
@@ -98,37 +121,36 @@ impl<P: Program> Worker<P> {
     }
 
     /// Before a command is run on gathered keys.
-    pub(super) fn borrow_contexts(&mut self, client: u64, gathered: &[Gathered]) {
-        if self.lattice.keeps_siblings {
-            let borrowed = self.gathered_contexts(client, gathered);
-            let own = std::mem::replace(&mut self.lattice.contexts, borrowed);
-            self.lattice.own_contexts = Some(own);
+    pub(super) fn borrow(&mut self, client: u64, gathered: &[Gathered], shard: &Shard) {
+        if self.keeps {
+            let borrowed = self.gathered(client, gathered, shard);
+            self.own = Some(std::mem::replace(&mut self.contexts, borrowed));
         }
     }
 
     /// After a command was executed on them: what the client has seen of them now, by owner.
-    pub(super) fn return_contexts(
+    pub(super) fn give_back(
         &mut self,
         client: u64,
         gathered: &[Gathered],
+        shard: &Shard,
     ) -> BTreeMap<WorkerId, Seen> {
-        let Some(own) = self.lattice.own_contexts.take() else {
+        let Some(own) = self.own.take() else {
             return BTreeMap::new();
         };
-        let mut borrowed = std::mem::replace(&mut self.lattice.contexts, own);
-        seen_since(client, gathered, &mut borrowed, &self.shard)
+        let mut borrowed = std::mem::replace(&mut self.contexts, own);
+        seen_since(client, gathered, &mut borrowed, shard)
     }
 
     /// A command of a client was executed elsewhere on keys of this worker.
-    pub(super) fn note_contexts(&mut self, client: u64, seen: &[(KeyName, lattice::Seen)]) {
+    pub(super) fn note(&mut self, client: u64, seen: &[(KeyName, lattice::Seen)], shard: &Shard) {
         for ((db, bytes), seen) in seen {
-            let key = self.shard.key(bytes);
-            self.lattice.contexts.note(client, *db, key, seen);
+            self.contexts.note(client, *db, shard.key(bytes), seen);
         }
     }
 
-    /// Swaps the contexts of the client with those of a transaction's command.
-    pub(super) fn swap_contexts(&mut self, held: &mut HeldExec) {
-        std::mem::swap(&mut self.lattice.contexts, &mut held.contexts);
+    /// Swaps the contexts here with those of a transaction.
+    pub(super) fn swap(&mut self, with: &mut Contexts) {
+        std::mem::swap(&mut self.contexts, with);
     }
 }

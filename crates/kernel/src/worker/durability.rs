@@ -330,7 +330,7 @@ impl<P: Program> Worker<P> {
             identity: self.commit.identity(self.placement.workers()),
             next_seq: log.map_or(0, LogWriter::appended),
             log_bytes: log.map_or(0, |l| l.gauges().bytes_written),
-            head: self.head_effects(),
+            head: self.lattice.head_effects(&self.shard),
         };
         self.saves.on_cut(start, &mut store!(self));
     }

@@ -201,13 +201,13 @@ impl<P: Program> Worker<P> {
         args: Args<'_>,
         out: &mut Output,
     ) {
-        self.resume_transaction(now, &mut held.stamp);
-        self.swap_contexts(held);
+        self.lattice.resume_transaction(now, &mut held.stamp);
+        self.contexts.swap(&mut held.contexts);
         std::mem::swap(&mut self.shard, &mut *held.scratch);
         self.run_through(now, header, args, out);
         std::mem::swap(&mut self.shard, &mut *held.scratch);
-        self.swap_contexts(held);
-        held.stamp = self.end_transaction();
+        self.contexts.swap(&mut held.contexts);
+        held.stamp = self.lattice.end_transaction();
         held.give_back(now);
         held.wrote |= P::is_write(header.command);
         held.multi.actions.extend(action);
@@ -247,11 +247,15 @@ impl<P: Program> Worker<P> {
     /// Everything is held: the embedder may execute the transaction.
     pub(super) fn ready_exec(&mut self, now: Now, exec: u64, multi: Multi) {
         let mut scratch = self.spare_shard();
-        scratch.lattice_mut().set_keying(self.keying());
+        scratch
+            .lattice_mut()
+            .set_keying(self.lattice.keying(&self.placement));
         if !multi.dirty {
             load(&mut scratch, &multi.gathered, now);
         }
-        let contexts = self.gathered_contexts(multi.client, &multi.gathered);
+        let contexts = self
+            .contexts
+            .gathered(multi.client, &multi.gathered, &self.shard);
         self.execs.ready.push_back(HeldExec {
             contexts,
             exec,

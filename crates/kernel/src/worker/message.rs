@@ -1,6 +1,6 @@
 //! Messages between workers of a node, and outcomes of requests.
 
-use super::converting::Draining;
+use super::lattice::Draining;
 use super::spanning::{Hold, Release};
 use super::waiting::{Arrival, WaitNote};
 use crate::batch::Batch;

@@ -64,14 +64,14 @@ impl<P: Program> Worker<P> {
             }
             Note::Exchanged => self.boot.on_exchanged(&store!(self), &mut self.out),
             Note::Marks(marks) => self.boot.on_marks(&marks, &mut store!(self)),
-            Note::Node(number) => self.on_node_of_files(number),
-            Note::HasHeard(number) => self.on_has_heard(number),
+            Note::Node(number) => self.lattice.on_node_of_files(number, &mut store!(self)),
+            Note::HasHeard(number) => self.lattice.on_has_heard(number, &mut store!(self)),
             Note::Loaded => self.boot.on_loaded(&store!(self), &mut self.out),
             Note::Keys(keys) => self.boot.on_keys(keys, &mut store!(self)),
             Note::NoMoreKeys => self.boot.on_no_more_keys(&mut store!(self), &mut self.out),
             Note::Serve => {
                 self.boot.on_serve(&mut self.out);
-                self.be_no_node();
+                self.lattice.on_serve(&mut store!(self));
                 self.saves.on_serve(&store!(self));
             }
             Note::Unloadable(text) => self.boot.on_unloadable(text, &mut self.out),

@@ -27,7 +27,9 @@ impl<P: Program> Worker<P> {
     pub fn open_transaction(&mut self, now: Now, level: Level) -> Transaction {
         let mut copies = self.spare_shard();
         // Changes of copies are not replicated.
-        copies.lattice_mut().set_keying(self.keying_of_copies());
+        copies
+            .lattice_mut()
+            .set_keying(self.lattice.keying_of_copies(&self.placement));
         Transaction::new(level, copies, now)
     }
 
@@ -65,7 +67,8 @@ impl<P: Program> Worker<P> {
         let client = held.multi.client;
         for gathered in &mut held.multi.gathered {
             if let Some(seen) = gathered.context.take() {
-                self.note_contexts(client, &[(gathered.key.clone(), seen)]);
+                let seen = [(gathered.key.clone(), seen)];
+                self.contexts.note(client, &seen, &self.shard);
             }
             transaction.copy(gathered.key.clone(), gathered.entry.take(), now);
         }
@@ -84,11 +87,11 @@ impl<P: Program> Worker<P> {
         let start = out.mark().0;
         // A reader of such a write has not thereby seen any real write.
         let mut stamp = self.stamp_on_copies(now);
-        self.resume_transaction(now, &mut stamp);
+        self.lattice.resume_transaction(now, &mut stamp);
         std::mem::swap(&mut self.shard, &mut *transaction.copies);
         self.run_through(now, header, args, out);
         std::mem::swap(&mut self.shard, &mut *transaction.copies);
-        self.end_transaction();
+        self.lattice.end_transaction();
         for garbage in transaction.copies.take_garbage() {
             self.shard.drop_later(garbage);
         }
@@ -101,7 +104,7 @@ impl<P: Program> Worker<P> {
         let has_lattice = self.placement.has_lattice();
         has_lattice.then(|| Stamp {
             replica: ON_COPIES,
-            ..self.lattice.replicas.stamp(now)
+            ..self.lattice.stamp(now)
         })
     }
 
@@ -117,8 +120,8 @@ impl<P: Program> Worker<P> {
         if planted::is(Planted::StampsApart) {
             return self.run_now(now, header, args, out);
         }
-        self.resume_transaction(now, stamp);
+        self.lattice.resume_transaction(now, stamp);
         self.run_now(now, header, args, out);
-        *stamp = self.end_transaction();
+        *stamp = self.lattice.end_transaction();
     }
 }

@@ -9,6 +9,8 @@ use super::{Message, boot};
 use crate::batch::{Batch, Header};
 use crate::durable::keeper::Keeper;
 use crate::durable::{Event, Note};
+use crate::lock::Ticket;
+use crate::replicate::replicas::To;
 use rufous_base::WorkerId;
 use rufous_base::disk::DiskRequest;
 use rufous_lattice::Stamp;
@@ -54,6 +56,16 @@ pub(super) enum Call {
     Snapshot { generation: u64 },
     /// Starts the exchange of replicas: everything is loaded everywhere.
     Exchange,
+    /// Sends a message on lattice keys to another worker, once the log has everything so far.
+    SendLogged(WorkerId, Message),
+    /// Sends changes of replicas.
+    Replicate(To, Arc<[u8]>),
+    /// All changes of replicas up to now have been passed on.
+    Replicated,
+    /// Replicas here have received all that the others kept, and all that is here was sent.
+    ReplicasEqual,
+    /// Ends a hold.
+    LetGo(Ticket),
     /// Counters that were held back have been restored: their number, and the latest time at which
     /// one was written.
     CountsRestored { count: u64, latest: Stamp },
@@ -143,10 +155,7 @@ impl Out {
 
     /// Sends a note to all workers; to this one last.
     pub(super) fn tell_all(&mut self, store: &Store<'_>, note: impl Fn() -> Note) {
-        let all = (0..store.workers()).map(|worker| WorkerId(worker as u16));
-        for to in all.filter(|&to| to != store.id) {
-            self.tell(to, note());
-        }
+        store.others().for_each(|to| self.tell(to, note()));
         self.tell(store.id, note());
     }
 

@@ -20,14 +20,10 @@ impl<P: Program> Worker<P> {
         out: &mut Output,
     ) -> Option<Wait> {
         self.shard.set_touch(!header.no_touch);
-        let writes = self.placement.has_lattice() && P::is_write(header.command);
+        let has_lattice = self.placement.has_lattice();
         let start = out.mark();
-        if writes {
-            self.begin_writes(now);
-        }
-        let is_causal = self.lattice.keeps_siblings;
-        if is_causal {
-            self.begin_session(header);
+        if has_lattice {
+            self.begin_lattice(now, header);
         }
         let mut context = Context {
             shard: &mut self.shard,
@@ -46,11 +42,8 @@ impl<P: Program> Worker<P> {
         }
         let mut succeeded = P::run(header.command, &mut context, args);
         let wait = context.wait;
-        if writes {
-            succeeded &= self.end_writes(now, header, (&mut *out, start));
-        }
-        if is_causal {
-            succeeded &= self.end_session(header, (out, start));
+        if has_lattice {
+            succeeded &= self.end_lattice(now, header, (out, start));
         }
         if wait.is_none() {
             self.note(header.command, succeeded);

@@ -65,7 +65,7 @@ impl<P: Program> Worker<P> {
         if self.shard.observers().has_touched() {
             self.serve(now, Some(ticket));
         }
-        self.redeem(ticket);
+        self.lattice.redeem(ticket.number());
         self.locks.release(ticket);
     }
 

@@ -98,7 +98,7 @@ impl<P: Program> Worker<P> {
     pub(super) fn unserved(&self, now: Now, key: &[u8], copies: bool) -> Option<Refused> {
         let chains = self.chains.as_ref()?;
         if self.placement.lattice(key).is_some() {
-            return self.awaits_nodes().then_some(Refused::NotYet);
+            return self.lattice.awaits_nodes().then_some(Refused::NotYet);
         }
         let slot = slot_of(key);
         match copies {
@@ -218,7 +218,7 @@ impl<P: Program> Worker<P> {
             let copies = Self::takes_copies(&parked.batch.requests[0].header);
             let is_lattice = |key: &[u8]| self.placement.lattice(key).is_some();
             let lattice = parked.keys.iter().any(|(_, key)| is_lattice(key));
-            let awaits = lattice && self.awaits_nodes();
+            let awaits = lattice && self.lattice.awaits_nodes();
             let all = parked.keys.iter().all(|(_, key)| is_lattice(key));
             let Some(chains) = &mut self.chains else {
                 return;

@@ -1,7 +1,7 @@
 //! The worker's part in commands that span workers: holding keys for other workers, and
 //! coordinating its own commands. See [`crate::multi`] for the protocol.
 
-use super::converting::Findings;
+use super::lattice::Findings;
 use super::scratch::{discard, load, unload};
 use super::waiting::{NoData, Reach, WaiterId};
 use super::{Message, Work, Worker};
@@ -166,7 +166,10 @@ impl<P: Program> Worker<P> {
         now: Now,
     ) -> Hold {
         let dirty = part.is_some_and(|part| self.is_dirty(part, now));
-        let promised = self.promise(now, ticket);
+        let promised = match self.placement.has_lattice() {
+            true => self.lattice.promise(now, ticket.number()),
+            false => 0,
+        };
         if dirty {
             return Hold {
                 dirty,
@@ -177,7 +180,7 @@ impl<P: Program> Worker<P> {
             };
         }
         let table = part.and_then(|part| part.table.as_ref());
-        let findings = table.map(|table| self.look_at(table, false, now));
+        let findings = table.map(|table| self.lattice.on_hold(now, table, &mut store!(self)));
         self.shard.set_touch(touch);
         let keys = match (part, self.locks.scope(ticket)) {
             (Some(part), _) => &part.keys[..],
@@ -186,7 +189,7 @@ impl<P: Program> Worker<P> {
         };
         let unserved = self.is_any_unserved(now, keys.iter().map(|(_, key)| &**key));
         let mut gathered = gather(&mut self.shard, self.id, keys, now);
-        self.add_contexts(client, &mut gathered);
+        self.contexts.add(client, &mut gathered, &self.shard);
         Hold {
             gathered,
             dirty,
@@ -213,7 +216,7 @@ impl<P: Program> Worker<P> {
         multi.dirty |= hold.dirty;
         multi.unserved |= hold.unserved;
         multi.findings.add(hold.findings);
-        self.was_promised(hold.promised);
+        self.lattice.on_promised(hold.promised);
         if self.visit_next(id)
             && let Some(multi) = self.multis.remove(&id)
             && let Some(multi) = self.all_served(now, multi)
@@ -250,13 +253,13 @@ impl<P: Program> Worker<P> {
         self.scratch.set_tuning(*self.shard.tuning());
         load(&mut self.scratch, &gathered, now);
         let is_write = batch.requests.iter().any(|r| P::is_write(r.header.command));
-        self.borrow_contexts(client, &gathered);
+        self.contexts.borrow(client, &gathered, &self.shard);
         let answer = match reshapes {
             // Its reply already exists.
             true => Some(self.id),
             false => self.run_gathered(now, &mut batch, &gathered, waiter),
         };
-        let seen = self.return_contexts(client, &gathered);
+        let seen = self.contexts.give_back(client, &gathered, &self.shard);
         let writes = match is_write && answer.is_some() {
             true => unload(&mut self.scratch, gathered, false, now),
             false => discard(&mut self.scratch, &gathered, now),
@@ -415,7 +418,7 @@ impl<P: Program> Worker<P> {
             seen,
             finish,
         } = release;
-        self.note_contexts(client, &seen);
+        self.contexts.note(client, &seen, &self.shard);
         let start = self.shard.journal().len();
         for action in actions {
             match action {
@@ -440,7 +443,7 @@ impl<P: Program> Worker<P> {
                 Change::Effects(effects) => self.shard.carry_out(&effects, now),
             }
         }
-        self.note_writes(now);
+        self.lattice.on_writes(now, &mut self.shard);
         let multi = match finish {
             Finish::LetGo => {
                 self.end_hold(now, ticket);
@@ -451,7 +454,7 @@ impl<P: Program> Worker<P> {
                 Some(multi)
             }
             Finish::Hold { multi, piece } => {
-                self.lattice.unsettled.begin(ticket);
+                self.lattice.on_uncommitted(ticket);
                 let journal = self.shard.journal();
                 let effects = journal.split_off(start);
                 entry::put_piece(journal, piece.txn, &piece.participants, &effects);
@@ -472,10 +475,8 @@ impl<P: Program> Worker<P> {
             return;
         };
         committing.missing -= 1;
-        if committing.missing > 0 {
-            return;
-        }
-        let Some(committing) = self.committing.remove(&multi) else {
+        let is_over = committing.missing == 0;
+        let Some(committing) = is_over.then(|| self.committing.remove(&multi)).flatten() else {
             return;
         };
         self.answer(now, committing.origin, committing.replies);
@@ -492,7 +493,8 @@ impl<P: Program> Worker<P> {
     /// All parts of a command are committed: effects that depend on it may be logged.
     pub(super) fn on_unlock(&mut self, now: Now, ticket: Ticket, txn: TxnId) {
         entry::put_done(self.shard.journal(), txn);
-        self.settle_hold(ticket);
+        self.lattice.on_committed(ticket, &mut self.out);
+        self.carry_out(now);
         self.end_hold(now, ticket);
     }
 }

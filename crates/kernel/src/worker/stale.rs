@@ -23,7 +23,7 @@ impl<P: Program> Worker<P> {
     /// Distinguishes this table from earlier ones.
     #[inline]
     pub(super) fn table_mark(&self) -> u16 {
-        self.lattice.table.version() as u16
+        self.lattice.table().version() as u16
     }
 
     /// Whether this worker serves a key for connections of `origin`, which may be this worker.

@@ -17,6 +17,13 @@ impl Store<'_> {
     pub(super) fn workers(&self) -> usize {
         self.placement.workers()
     }
+
+    /// The other workers of the node.
+    pub(super) fn others(&self) -> impl Iterator<Item = WorkerId> + use<> {
+        let own = self.id;
+        let all = (0..self.workers()).map(|worker| WorkerId(worker as u16));
+        all.filter(move |&worker| worker != own)
+    }
 }
 
 /// Borrows the store of a worker, and no other of its fields.

@@ -2,6 +2,7 @@
 //! plain. All of it is written to the journal, so that a replay gives the same.
 
 use super::Shard;
+use super::at::At;
 use super::causal::shown_expiry;
 use super::strings::{merge_sketches, write_string};
 use super::types::{Any, Entry, ExpirySetting, Item, Key, NewValue, OwnedValue};
@@ -103,14 +104,8 @@ pub fn make_replicated(shard: &mut Shard, db: usize, key: Key<'_>, now: Now) {
 }
 
 /// Whether a replicated value has another type in its key's new keyspace: a string with or without causal order.
-pub fn rewrites(
-    shard: &mut Shard,
-    db: usize,
-    key: Key<'_>,
-    (from, to): (&Keyspace, &Keyspace),
-    now: Now,
-) -> bool {
-    let tag = shard.at(db, key, now).tag();
+pub fn rewrites(at: &mut At<'_>, from: &Keyspace, to: &Keyspace) -> bool {
+    let tag = at.tag();
     let is_string = matches!(tag, Some(Tag::Register | Tag::Siblings));
     is_string && strings(from) != strings(to)
 }

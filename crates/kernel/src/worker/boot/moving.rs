@@ -133,7 +133,6 @@ impl Boot {
         store: &mut Store<'_>,
         out: &mut Out,
     ) {
-        self.stage = Stage::Exchanging { told: true };
         let own = store.id;
         let is_here =
             move |placement: &Placement, key: &[u8]| placement.owners(key).any(|at| at == own);

@@ -129,7 +129,7 @@ fn a_node_without_files_begins_its_first_log_and_serves() {
     rig.with(|boot, store, out| boot.on_loaded(store, out));
     assert!(matches!(rig.calls()[..], [Call::Exchange]));
     rig.boot.on_exchange();
-    assert!(rig.boot.awaits_replicas() && !rig.boot.is_serving());
+    assert!(rig.boot.is_exchanging() && !rig.boot.is_serving());
     rig.with(|boot, store, out| boot.on_replicas_equal(Now::default(), store, out));
     let calls = rig.calls();
     let exchanged = [

@@ -1,8 +1,8 @@
 //! A worker's counters of lattice keyspaces that are shared with other nodes.
 
-use super::Worker;
-use crate::program::Program;
+use super::Nodes;
 use crate::replicate::gossip::{Figures, Gossip};
+use crate::replicate::replicas::Replicas;
 use rufous_lattice::Stamp;
 
 /// Counters of other nodes.
@@ -33,10 +33,8 @@ impl NodeFigures {
     }
 }
 
-impl<P: Program> Worker<P> {
-    pub fn node_figures(&self) -> Option<NodeFigures> {
-        let nodes = self.lattice.nodes.as_ref()?;
-        let replicas = &self.lattice.replicas;
+impl Nodes {
+    pub(in crate::worker::lattice) fn figures(&self, replicas: &Replicas) -> NodeFigures {
         let latest = replicas.latest();
         let lag = |upto: u64| {
             let time = latest.saturating_sub(upto);
@@ -47,15 +45,12 @@ impl<P: Program> Worker<P> {
             (upto > 0).then(|| behind.unix_us())
         };
         let lags = replicas.nodes().into_iter();
-        Some(NodeFigures {
-            gossip: nodes
-                .gossip
-                .as_ref()
-                .map(Gossip::figures)
-                .unwrap_or_default(),
-            refused: nodes.refused,
-            serving: u64::from(nodes.serves),
+        let gossip = self.gossip.as_ref().map(Gossip::figures);
+        NodeFigures {
+            gossip: gossip.unwrap_or_default(),
+            refused: self.refused,
+            serving: u64::from(self.serves),
             lags_us: lags.map(|(node, upto)| (node, lag(upto))).collect(),
-        })
+        }
     }
 }

@@ -1,21 +1,19 @@
 //! The keyspaces as a shard sees them.
 
-use super::Worker;
 use crate::keyspace::{Keyspaces, Resolve};
 use crate::placement::Placement;
-use crate::program::Program;
 use crate::shard::{Keyed, Keying};
 use rufous_datatype::object::Tag;
 use std::sync::Arc;
 
 /// The table, for one worker.
 #[derive(Debug)]
-struct Keys {
-    table: Arc<Keyspaces>,
-    workers: usize,
+pub(super) struct Keys {
+    pub(super) table: Arc<Keyspaces>,
+    pub(super) workers: usize,
     /// Other nodes may have the same keys.
-    has_nodes: bool,
-    placement: Placement,
+    pub(super) has_nodes: bool,
+    pub(super) placement: Placement,
 }
 
 impl Keying for Keys {
@@ -43,27 +41,5 @@ impl Keying for Keys {
     fn is_elsewhere(&self, key: &[u8]) -> bool {
         let is_lattice = self.table.lattice(key).is_some();
         is_lattice && !self.placement.is_primary(key)
-    }
-}
-
-impl<P: Program> Worker<P> {
-    pub(super) fn keying(&self) -> Option<Arc<dyn Keying>> {
-        self.keying_of(self.placement.workers(), self.lattice.nodes.is_some())
-    }
-
-    /// For copies of keys: their changes are not replicated.
-    pub(super) fn keying_of_copies(&self) -> Option<Arc<dyn Keying>> {
-        self.keying_of(1, false)
-    }
-
-    fn keying_of(&self, workers: usize, has_nodes: bool) -> Option<Arc<dyn Keying>> {
-        let keys = || Keys {
-            table: Arc::clone(&self.lattice.table),
-            workers,
-            has_nodes,
-            placement: self.placement.clone(),
-        };
-        let has_lattice = self.placement.has_lattice();
-        has_lattice.then(|| Arc::new(keys()) as Arc<dyn Keying>)
     }
 }

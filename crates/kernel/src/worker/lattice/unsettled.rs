@@ -8,9 +8,7 @@
 //! Later commands that hold the same keys are not waited for. No other epoch is taken until the
 //! messages are sent, so that they stay in order.
 
-use super::Worker;
 use crate::lock::Ticket;
-use crate::program::Program;
 use crate::replicate::replicas::Outbox;
 use std::collections::BTreeSet;
 
@@ -22,11 +20,11 @@ pub(super) struct Unsettled {
     /// Those of them whose commit the messages wait for.
     awaited: BTreeSet<Ticket>,
     outbox: Outbox,
-    /// How often messages have waited.
-    pub(super) epochs: u64,
+    epochs: u64,
 }
 
 impl Unsettled {
+    /// A command has written here that may not be committed elsewhere.
     pub(super) fn begin(&mut self, ticket: Ticket) {
         self.open.insert(ticket);
     }
@@ -39,6 +37,11 @@ impl Unsettled {
         !self.awaited.is_empty()
     }
 
+    /// How often messages have waited.
+    pub(super) fn epochs(&self) -> u64 {
+        self.epochs
+    }
+
     /// Keeps messages that contain some of these writes.
     pub(super) fn keep(&mut self, outbox: &mut Outbox) {
         self.awaited = self.open.clone();
@@ -47,7 +50,7 @@ impl Unsettled {
     }
 
     /// All writes of this hold's command are committed. Returns the messages to send now.
-    fn end(&mut self, ticket: Ticket) -> Outbox {
+    pub(super) fn end(&mut self, ticket: Ticket) -> Outbox {
         self.open.remove(&ticket);
         match self.awaited.remove(&ticket) && self.awaited.is_empty() {
             true => std::mem::take(&mut self.outbox),
@@ -56,26 +59,8 @@ impl Unsettled {
     }
 
     /// Stops waiting, as the time of the commit is unknown.
-    fn give_up(&mut self) -> Outbox {
+    pub(super) fn give_up(&mut self) -> Outbox {
         self.awaited.clear();
         std::mem::take(&mut self.outbox)
-    }
-}
-
-impl<P: Program> Worker<P> {
-    /// The writes of this hold's command are committed at all workers.
-    pub(super) fn settle_hold(&mut self, ticket: Ticket) {
-        let outbox = self.lattice.unsettled.end(ticket);
-        self.send_changes(outbox);
-    }
-
-    /// Whether changes wait. While this worker's log cannot be written, messages with data do not
-    /// wait for it.
-    pub(super) fn keeps_changes(&mut self) -> bool {
-        if self.lattice.unsettled.waits() && self.commit.is_in_trouble() {
-            let outbox = self.lattice.unsettled.give_up();
-            self.send_changes(outbox);
-        }
-        self.lattice.unsettled.waits()
     }
 }

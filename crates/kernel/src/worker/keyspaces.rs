@@ -1,0 +1,346 @@
+//! Routes between the worker and the machine of lattice keyspaces (`lattice`), and changes of the
+//! table of keyspaces as commands that hold everything.
+
+use super::lattice::{Draining, NodeFigures, Turn};
+use super::{Message, Submitted, Worker};
+use crate::batch::Header;
+use crate::durable::effect::Effect;
+use crate::keyspace::Keyspaces;
+use crate::lock::Ticket;
+use crate::multi::{Multi, NodeAction};
+use crate::program::Program;
+use crate::replicate::gossip::Sent;
+use crate::replicate::replicas::{Figures, To};
+use rufous_base::{Args, Now, Output, WorkerId};
+use rufous_lattice::Stamp;
+use rufous_mapping::NodeNo;
+use std::sync::Arc;
+
+/// For the embedder.
+impl<P: Program> Worker<P> {
+    /// The keyspaces of the node.
+    pub fn keyspaces(&self) -> &Arc<Keyspaces> {
+        self.lattice.table()
+    }
+
+    pub fn replication_figures(&self) -> Figures {
+        let mut figures = self.lattice.count(&self.shard);
+        self.contexts.count(&mut figures);
+        figures
+    }
+
+    /// Installs `table`, a change of [`Worker::keyspaces`], on every worker, and then replies with
+    /// `reply`; or with an error if the table has changed meanwhile or if existing keys cannot be
+    /// replicated according to it.
+    pub fn submit_keyspaces(
+        &mut self,
+        header: &Header,
+        table: Keyspaces,
+        reply: Output,
+        out: &mut Output,
+    ) -> Submitted {
+        if let Some(why) = self.refuses_writes() {
+            P::refuse_write(why, header.resp3, out);
+            return Submitted::Done;
+        }
+        let mut batch = self.batch_of(header, Args::new(&[], &[], &mut []));
+        batch.set_reply(reply);
+        let workers = self.placement.workers();
+        self.start(Multi::on_keyspaces(batch, workers, Arc::new(table)));
+        Submitted::Barrier
+    }
+
+    /// All commands until [`Worker::end_transaction`] write with one time.
+    pub fn begin_transaction(&mut self, now: Now) {
+        self.lattice.begin_transaction(now);
+    }
+
+    pub fn end_transaction(&mut self) {
+        self.lattice.end_transaction();
+    }
+
+    /// Promises another worker a time for writes of a transaction to any keys here: their stamps
+    /// must be above it.
+    pub fn promise_to(&mut self, now: Now, name: u64) -> u64 {
+        self.lattice.promise(now, name)
+    }
+
+    /// The transaction makes no more writes.
+    pub fn redeem_of(&mut self, name: u64) {
+        self.lattice.redeem(name);
+    }
+
+    /// A stamp for all writes of a transaction, above a promised time.
+    pub fn stamp_above(&mut self, now: Now, time: u64) -> Stamp {
+        self.lattice.on_promised(time);
+        self.lattice.stamp(now)
+    }
+
+    /// The table of keyspaces is the configured one: from now on the worker may exchange lattice
+    /// keyspaces with other nodes.
+    pub fn share_lattices(&mut self) {
+        self.lattice.share();
+    }
+
+    /// A session with a node has ended.
+    pub fn on_peer_down(&mut self, node: NodeNo) {
+        self.lattice.on_peer_down(node);
+    }
+
+    /// Handles a message on lattice keyspaces from a worker of another node; or returns why there
+    /// must be no session with it.
+    pub fn on_gossip(
+        &mut self,
+        now: Now,
+        from: (NodeNo, u16),
+        bytes: &[u8],
+    ) -> Result<(), &'static str> {
+        let peer = self.lattice.read_peer(from, bytes)?;
+        let Some(peer) = peer.filter(|_| self.is_serving()) else {
+            return Ok(());
+        };
+        let done = self
+            .lattice
+            .on_peer(now, peer, &mut store!(self), &mut self.out);
+        self.carry_out(now);
+        done
+    }
+
+    /// Messages for workers of other nodes.
+    pub fn take_gossip(&mut self) -> Vec<Sent> {
+        self.lattice.take_gossip()
+    }
+
+    /// Whether other nodes have, or may have, the same lattice keys.
+    pub fn shares_lattices(&self) -> bool {
+        self.lattice.has_others()
+    }
+
+    /// Why a command on whole databases cannot be executed.
+    pub fn refuses_action(&self, action: NodeAction) -> Option<String> {
+        let is_alone = self.chains.as_ref().is_none_or(|chains| chains.is_alone);
+        if matches!(action, NodeAction::SwapDb(..)) && !is_alone {
+            return Some(
+                "changes keys of all slots at once, and slots have copies at other nodes".into(),
+            );
+        }
+        self.lattice.refuses_action(action)
+    }
+
+    pub fn node_figures(&self) -> Option<NodeFigures> {
+        self.lattice.node_figures()
+    }
+}
+
+/// Commands and turns.
+impl<P: Program> Worker<P> {
+    /// Called before a command where there are lattice keyspaces.
+    #[inline(never)]
+    pub(super) fn begin_lattice(&mut self, now: Now, header: &Header) {
+        if P::is_write(header.command) {
+            self.lattice.begin_writes(now, &mut self.shard);
+        }
+        self.contexts.begin(header.client, &mut self.shard);
+    }
+
+    /// Called after such a command; false if its reply is a refusal.
+    #[inline(never)]
+    pub(super) fn end_lattice(
+        &mut self,
+        now: Now,
+        header: &Header,
+        (out, start): (&mut Output, (usize, usize)),
+    ) -> bool {
+        let refused = self.lattice.end_writes(now, &mut self.shard);
+        let Some(why) = self.contexts.end(&mut self.shard).or(refused) else {
+            return true;
+        };
+        out.truncate(start);
+        P::refuse(header.command, &why, header.resp3, out);
+        false
+    }
+
+    /// Empties a database on this worker, as every other worker does too.
+    pub(super) fn flush(&mut self, now: Now, db: usize) {
+        match &self.chains {
+            None => self.shard.flush(db),
+            // No other node has any of its keys, and none is to receive them.
+            Some(chains) if chains.is_alone && !self.shard.walks_slots() => self.shard.flush(db),
+            Some(_) => self.shard.flush_own(db, now),
+        }
+        self.lattice.on_flush(now, db, &mut store!(self));
+    }
+
+    /// Continues replication, at the end of a turn.
+    pub(super) fn replicate(&mut self, now: Now) {
+        if !self.placement.has_lattice() || !self.is_connected() {
+            return;
+        }
+        let turn = Turn {
+            now,
+            position: self.position(),
+            is_in_trouble: self.commit.is_in_trouble(),
+            is_held: &|db, key| self.locks.blocks(db, key),
+        };
+        self.lattice
+            .on_turn(&turn, &mut store!(self), &mut self.out);
+        self.carry_out(now);
+    }
+
+    /// Sends changes of replicas.
+    pub(super) fn send_changes(&mut self, to: To, bytes: Arc<[u8]>) {
+        match to {
+            To::Worker(to) => self.send_logged(to, Message::Replicate(bytes)),
+            To::Nodes { is_report } => {
+                let position = self.position();
+                self.lattice.on_changes(position, bytes, is_report);
+            }
+        }
+    }
+
+    /// All changes of the turn were sent.
+    pub(super) fn on_replicated(&mut self) {
+        let logged = self.logged();
+        self.lattice
+            .on_replicated(logged, &mut store!(self), &mut self.out);
+    }
+
+    /// Whether other workers or nodes can be reached.
+    fn is_connected(&self) -> bool {
+        self.is_serving() && self.lattice.is_named() || self.boot.is_exchanging()
+    }
+
+    /// The latest time at which replication continues.
+    pub(super) fn replication_wake_us(&self) -> Option<u64> {
+        if !self.placement.has_lattice() || !self.is_connected() {
+            return None;
+        }
+        self.lattice.wake_us(&self.placement)
+    }
+
+    /// Replicas have changed, or messages of a drain have arrived.
+    #[inline]
+    pub(super) fn settle_lattice(&mut self, now: Now) {
+        if self.lattice.is_settling() {
+            self.lattice
+                .on_settle(now, &mut store!(self), &mut self.out);
+            self.carry_out(now);
+        }
+    }
+}
+
+/// Changes of the table.
+impl<P: Program> Worker<P> {
+    /// A table that a partition had; a worker that writes a new snapshot saves the effective one.
+    pub(super) fn on_table(&mut self, table: &Arc<Keyspaces>) {
+        if table.version() > self.keyspaces().version() {
+            self.adopt_table(table);
+        }
+    }
+
+    /// All workers have loaded their data.
+    pub(super) fn on_exchange(&mut self, table: &Arc<Keyspaces>) {
+        self.adopt_table(table);
+        self.lattice.on_exchange(&mut store!(self));
+    }
+
+    /// Adopts a table; returns the one before.
+    fn adopt_table(&mut self, table: &Arc<Keyspaces>) -> Arc<Keyspaces> {
+        self.placement.set_keyspaces(table);
+        let mut lattices = table.iter().filter(|keyspace| keyspace.is_lattice());
+        let is_causal = lattices.any(|keyspace| keyspace.level.keeps_siblings());
+        self.contexts.on_table(is_causal);
+        let before = self.lattice.on_table(table, &mut store!(self));
+        self.scratch
+            .lattice_mut()
+            .set_keying(self.lattice.keying(&self.placement));
+        before
+    }
+
+    /// Adopts a table and logs it. `converts`: some worker has keys that do not fit it.
+    pub(super) fn change_table(&mut self, now: Now, table: &Arc<Keyspaces>, converts: bool) {
+        if self.commit.logs() {
+            let mut bytes = Vec::new();
+            table.encode(&mut bytes);
+            let effect = Effect::Keyspaces { bytes: &bytes };
+            effect.encode(self.shard.journal());
+        }
+        let before = self.adopt_table(table);
+        let mut store = store!(self);
+        if converts {
+            self.lattice.on_change(now, &before, &mut store);
+        }
+        self.lattice.take_early(now, &mut store);
+    }
+
+    /// Everything is held: refuses the change, or first makes all replicas equal. Returns the
+    /// command if it need not wait.
+    pub(super) fn judge_table(&mut self, mut multi: Multi) -> Option<Multi> {
+        let Some(table) = &multi.table else {
+            return Some(multi);
+        };
+        let why = if table.version() != self.keyspaces().version() + 1 {
+            Some("the keyspaces were changed meanwhile, try again".to_owned())
+        } else {
+            multi.findings.refusal()
+        };
+        if let Some(why) = why {
+            multi.table = None;
+            let (header, ..) = multi.batch.parts(0);
+            let mut reply = Output::default();
+            P::refuse(header.command, &why, header.resp3, &mut reply);
+            multi.batch.set_reply(reply);
+            return Some(multi);
+        }
+        let workers = self.placement.workers();
+        if multi.drained || !multi.findings.is_shared() || workers == 1 {
+            return Some(multi);
+        }
+        let table = Arc::clone(table);
+        let id = self.next_multi;
+        self.next_multi += 1;
+        multi.awaited = workers;
+        multi.findings = super::Findings::default();
+        self.multis.insert(id, multi);
+        let begin = || Draining::Begin {
+            multi: id,
+            table: Arc::clone(&table),
+        };
+        for to in store!(self).others() {
+            self.send(to, Message::Draining(begin()));
+        }
+        self.lattice.on_draining(self.id, begin());
+        None
+    }
+
+    pub(super) fn on_draining(&mut self, now: Now, from: WorkerId, note: Draining) {
+        let Draining::Settled {
+            multi: id,
+            findings,
+        } = note
+        else {
+            return self.lattice.on_draining(from, note);
+        };
+        // A worker's replicas are equal to those of the others, and it has examined its keys again.
+        let Some(multi) = self.multis.get_mut(&id) else {
+            debug_assert!(false, "settled, but not under way");
+            return;
+        };
+        multi.awaited -= 1;
+        multi.findings.add(findings);
+        if multi.awaited == 0
+            && let Some(mut multi) = self.multis.remove(&id)
+        {
+            multi.drained = true;
+            self.finish(now, multi);
+        }
+    }
+
+    /// Ends the hold of a command; for a change of the table only when the new replicas are here.
+    pub(super) fn end_hold(&mut self, now: Now, ticket: Ticket) {
+        let ended = self.lattice.on_hold_ends(now, ticket, &mut store!(self));
+        if let Some(ticket) = ended {
+            self.let_go(now, ticket);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Stamps of commands that write to lattice keyspaces.
+
+use super::Lattices;
+use crate::shard::Shard;
+use rufous_base::Now;
+use rufous_datatype::replicated::{Refused, Writer};
+use rufous_lattice::Stamp;
+
+impl Lattices {
+    /// All commands until [`Lattices::end_transaction`] write with one time.
+    pub(in crate::worker) fn begin_transaction(&mut self, now: Now) {
+        if self.table.has_lattice() {
+            self.open = Some(self.replicas.stamp(now));
+        }
+    }
+
+    /// Returns the stamp of its next write, for a later continuation.
+    pub(in crate::worker) fn end_transaction(&mut self) -> Option<Stamp> {
+        self.open.take()
+    }
+
+    /// Continues a transaction, or begins it.
+    pub(in crate::worker) fn resume_transaction(&mut self, now: Now, stamp: &mut Option<Stamp>) {
+        match stamp.take() {
+            Some(stamp) => self.open = Some(stamp),
+            None => self.begin_transaction(now),
+        }
+    }
+
+    /// A command that writes begins.
+    pub(in crate::worker) fn begin_writes(&mut self, now: Now, shard: &mut Shard) {
+        shard.tell_horizon();
+        let stamp = self.open.unwrap_or_else(|| self.replicas.stamp(now));
+        shard.begin_lattice(Writer { stamp });
+    }
+
+    /// The command was executed. Returns why it is refused.
+    pub(in crate::worker) fn end_writes(&mut self, now: Now, shard: &mut Shard) -> Option<String> {
+        let ended = shard.end_lattice()?;
+        self.replicas.observe(ended.next);
+        if let Some(open) = &mut self.open {
+            *open = ended.next;
+        }
+        self.on_writes(now, shard);
+        let Refused { why, instead } = ended.refused?;
+        let keyspace = self.table.lattice(&ended.at);
+        let name = keyspace.map_or("", |keyspace| &keyspace.name);
+        Some(not_coordination_free(why, name, instead))
+    }
+
+    /// Replicas here may have changed.
+    #[inline]
+    pub(in crate::worker) fn on_writes(&mut self, now: Now, shard: &mut Shard) {
+        self.replicas.wrote(now, shard.changeset());
+    }
+
+    /// A stamp for all writes of a transaction.
+    pub(in crate::worker) fn stamp(&mut self, now: Now) -> Stamp {
+        self.replicas.stamp(now)
+    }
+
+    /// Promises another worker a time, under a name: the stamps of its writes to keys that it holds
+    /// here must be above it.
+    pub(in crate::worker) fn promise(&mut self, now: Now, name: u64) -> u64 {
+        self.replicas.promise(now, name)
+    }
+
+    /// No more writes are made under a promise.
+    pub(in crate::worker) fn redeem(&mut self, name: u64) {
+        self.replicas.redeem(name);
+    }
+
+    /// Another worker has promised this time: later stamps here are above it.
+    pub(in crate::worker) fn on_promised(&mut self, time: u64) {
+        self.replicas.observe(Stamp {
+            time,
+            ..Stamp::ZERO
+        });
+    }
+}
+
+/// The refusal of a command that would need all replicas together.
+pub(super) fn not_coordination_free(why: &str, keyspace: &str, instead: &str) -> String {
+    format!(
+        "cannot be coordination-free: {why}. \
+         Keyspace '{keyspace}' is of regime lattice; {instead}"
+    )
+}

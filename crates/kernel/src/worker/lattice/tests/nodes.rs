@@ -1,0 +1,175 @@
+//! Two nodes of one worker each.
+
+use super::{Host, at, hosts};
+use crate::multi::NodeAction;
+use crate::replicate::gossip::{Peer, Sent};
+use rufous_base::Now;
+use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
+
+fn mapping(nodes: u16) -> Mapping {
+    let member = |no: u16| Member {
+        id: NodeId([no as u8; 20]),
+        incarnation: 1,
+        peer: String::new(),
+        plain: String::new(),
+        cluster: String::new(),
+        zone: String::new(),
+        weight: 1,
+        workers: 1,
+        drains: false,
+    };
+    Mapping {
+        epoch: 1,
+        members: (0..nodes).map(|no| (NodeNo(no), member(no))).collect(),
+        next: nodes,
+        ..Mapping::new(1)
+    }
+}
+
+fn node() -> Host {
+    let mut host = hosts(1).remove(0);
+    host.lattices.on_join();
+    let table = host.lattices.table().clone();
+    host.adopt(&table);
+    host.lattices.share();
+    host
+}
+
+fn join(host: &mut Host, own: u16) {
+    let mapping = mapping(2);
+    host.with(|lattices, store, _| lattices.on_mapping(at(0), (&mapping, NodeNo(own)), store));
+    host.lattices.on_peer_up(NodeNo(1 - own));
+}
+
+fn nodes() -> [Host; 2] {
+    let mut nodes = [node(), node()];
+    join(&mut nodes[0], 0);
+    join(&mut nodes[1], 1);
+    nodes
+}
+
+/// The messages that it sends at this time.
+fn say(host: &mut Host, now: Now) -> Vec<Sent> {
+    let mut all = Vec::new();
+    for _ in 0..1000 {
+        if host.wake_us().is_none_or(|at| at > now.mono_us) {
+            return all;
+        }
+        let calls = host.turn(now);
+        assert!(calls.is_empty(), "{calls:?}");
+        all.append(&mut host.lattices.take_gossip());
+    }
+    panic!("it always has something to send");
+}
+
+fn hear(host: &mut Host, now: Now, from: u16, sent: &Sent) {
+    let bytes = sent.peer.encode();
+    let peer = host.lattices.read_peer((NodeNo(from), 0), &bytes);
+    let peer = peer.expect("the same table").expect("it has a number");
+    let done = host.with(|lattices, store, out| lattices.on_peer(now, peer, store, out));
+    assert_eq!(done, Ok(()));
+}
+
+/// All send in turn; messages for which `lost` is true do not arrive.
+fn exchange(nodes: &mut [Host; 2], ms: std::ops::Range<u64>, lost: impl Fn(&Sent) -> bool) {
+    for now in ms.map(at) {
+        for from in [0, 1] {
+            for sent in say(&mut nodes[from], now) {
+                if !lost(&sent) {
+                    hear(&mut nodes[1 - from], now, from as u16, &sent);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn lattice_keys_are_served_once_the_other_node_has_sent_its_state() {
+    let mut nodes = nodes();
+    exchange(&mut nodes, 1..400, |sent| sent.node == 0);
+    assert!(nodes[0].lattices.awaits_nodes(), "it has heard nothing");
+    exchange(&mut nodes, 400..2_000, |_| false);
+    assert!(nodes.iter().all(|node| !node.lattices.awaits_nodes()));
+    assert_eq!(nodes[0].shard.marks().node(), Some(0));
+}
+
+#[test]
+fn an_answer_of_the_other_node_acknowledges_what_is_kept() {
+    let mut nodes = nodes();
+    exchange(&mut nodes, 1..2_000, |_| false);
+    nodes[0].set(at(2_000), b"k", b"v");
+    let kept = |nodes: &[Host; 2]| {
+        let figures = nodes[0].lattices.node_figures().expect("there are nodes");
+        figures.gossip.kept_bytes
+    };
+    let is_answer = |sent: &Sent| matches!(sent.peer, Peer::Taken { .. });
+    exchange(&mut nodes, 2_000..2_200, is_answer);
+    assert_eq!(nodes[1].get(b"k").as_deref(), Some(&b"v"[..]));
+    assert!(kept(&nodes) > 0, "nothing says that it arrived");
+    // A session that begins again repeats what was not acknowledged.
+    for no in [0, 1] {
+        nodes[no].lattices.on_peer_down(NodeNo(1 - no as u16));
+        nodes[no].lattices.on_peer_up(NodeNo(1 - no as u16));
+    }
+    exchange(&mut nodes, 2_200..4_000, |_| false);
+    assert_eq!(kept(&nodes), 0);
+}
+
+#[test]
+fn messages_for_other_nodes_wait_for_the_log() {
+    let mut nodes = nodes();
+    exchange(&mut nodes, 1..2_000, |_| false);
+    let [node, _] = &mut nodes;
+    node.set(at(2_000), b"k", b"v");
+    node.position = 1;
+    for (logged, sends) in [(0, false), (1, true)] {
+        node.logged = logged;
+        let mut sent = 0;
+        for ms in 2_000..2_300 {
+            node.turn(at(ms));
+            let gossip = node.lattices.take_gossip();
+            let is_data = |sent: &&Sent| matches!(sent.peer, Peer::Piece { .. });
+            sent += gossip.iter().filter(is_data).count();
+        }
+        assert_eq!(sent > 0, sends);
+    }
+}
+
+#[test]
+fn messages_for_a_number_wait_until_it_is_adopted() {
+    let mut node = node();
+    assert!(node.lattices.is_named() || node.lattices.awaits_nodes());
+    for (number, serves) in [(1, false), (0, true)] {
+        node.with(|lattices, store, _| lattices.on_has_heard(number, store));
+        assert!(node.lattices.awaits_nodes(), "it has no number");
+        join(&mut node, 0);
+        assert_eq!(!node.lattices.awaits_nodes(), serves, "node {number}");
+        node.lattices.on_join();
+        node.lattices.share();
+    }
+}
+
+#[test]
+fn nodes_with_other_keyspaces_get_no_session() {
+    let node = node();
+    let hello = Peer::Hello {
+        stream: 0,
+        next: 0,
+        table: node.lattices.table().sum() + 1,
+    };
+    let from = (NodeNo(1), 0);
+    assert!(node.lattices.read_peer(from, &hello.encode()).is_err());
+    assert!(node.lattices.read_peer(from, b"?").is_err());
+}
+
+#[test]
+fn databases_that_other_nodes_share_are_not_flushed() {
+    let mut node = node();
+    let refuses = |node: &Host| node.lattices.refuses_action(NodeAction::FlushAll);
+    assert!(refuses(&node).is_some(), "others may have the same keys");
+    let alone = mapping(1);
+    node.with(|lattices, store, _| lattices.on_mapping(at(0), (&alone, NodeNo(0)), store));
+    assert!(refuses(&node).is_none());
+    let swap = NodeAction::SwapDb(0, 1);
+    assert!(node.lattices.refuses_action(swap).is_some());
+}
