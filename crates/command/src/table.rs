@@ -10,7 +10,7 @@ use rufous_datatype::object::Tag;
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::{Any, Key, Shard};
-use rufous_kernel::{Context, Program};
+use rufous_kernel::{Context, Program, Unwritable};
 use std::collections::BTreeSet;
 
 /// All commands on data; a command's id is its place here.
@@ -122,7 +122,7 @@ impl Program for DataCommands {
         Reply::new(out, resp3).error(&Failure::from(why.to_owned()));
     }
 
-    fn refuse_write(why: &str, resp3: bool, out: &mut Output) {
+    fn refuse_write(why: Unwritable<'_>, resp3: bool, out: &mut Output) {
         Reply::new(out, resp3).error(&Failure::from(unwritable(why)));
     }
 
@@ -182,11 +182,16 @@ impl Program for DataCommands {
     }
 }
 
-/// The reply to a write while the log cannot be written.
-pub fn unwritable(why: &str) -> String {
-    format!(
-        "MISCONF Errors writing to the AOF file: {why}. Writes are refused until it can be written again; reads go on."
-    )
+/// The reply to a write while changes are refused.
+fn unwritable(why: Unwritable<'_>) -> String {
+    match why {
+        Unwritable::Log(why) => format!(
+            "MISCONF Errors writing to the AOF file: {why}. Writes are refused until it can be written again; reads go on."
+        ),
+        Unwritable::Snapshot(why) => format!(
+            "MISCONF The last snapshot failed: {why}. Writes are refused until a snapshot succeeds; reads go on."
+        ),
+    }
 }
 
 /// Commands by name.
@@ -287,6 +292,18 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_refusal_of_a_write_names_what_failed() {
+        let said = |why| {
+            let mut out = Output::default();
+            DataCommands::refuse_write(why, false, &mut out);
+            String::from_utf8_lossy(&out.to_vec()).into_owned()
+        };
+        let (log, snapshot) = (Unwritable::Log("full"), Unwritable::Snapshot("full"));
+        assert!(said(log).starts_with("-MISCONF Errors writing to the AOF file: full."));
+        assert!(said(snapshot).starts_with("-MISCONF The last snapshot failed: full."));
+    }
 
     #[test]
     fn every_command_is_found_by_its_name_in_any_case() {

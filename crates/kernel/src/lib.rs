@@ -30,5 +30,5 @@ pub use rufous_store::{
 };
 
 pub use batch::{Batch, Header};
-pub use program::{Context, Program};
+pub use program::{Context, Program, Unwritable};
 pub use worker::{Message, Outcome, Submitted, Worker};

@@ -91,9 +91,24 @@ pub trait Program {
     /// The reply to a command on keys that this node does not serve.
     fn refuse_slot(why: &str, resp3: bool, out: &mut Output);
 
-    /// The reply to a command that may change the shard while changes cannot be logged; `why` is
-    /// the disk's error.
-    fn refuse_write(why: &str, resp3: bool, out: &mut Output);
+    /// The reply to a command that may change the shard while changes are refused.
+    fn refuse_write(why: Unwritable<'_>, resp3: bool, out: &mut Output);
+}
+
+/// Why changes are refused: an error of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unwritable<'a> {
+    /// The log cannot be written.
+    Log(&'a str),
+    /// The last snapshot failed, and there is no log.
+    Snapshot(&'a str),
+}
+
+impl<'a> Unwritable<'a> {
+    pub fn why(self) -> &'a str {
+        let (Unwritable::Log(why) | Unwritable::Snapshot(why)) = self;
+        why
+    }
 }
 
 /// How a command that found no data waits. Its reply so far is the one for a timeout.

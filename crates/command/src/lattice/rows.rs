@@ -53,6 +53,9 @@ const DEADLINE: &str = "Of two deadlines at the same time the one with the highe
     since stay. A string is written again with its deadline. \
     At LEVEL causal the values get it that the connection has seen, or if it has seen none all that \
     are shown";
+const NO_DEADLINE: &str = "As EXPIRE without a deadline: of this and a deadline set at the same time \
+    the one with the higher stamp stays. A string is written again without a deadline. \
+    At LEVEL causal all values that are shown lose theirs, whatever the connection has seen";
 const RESTORES: &str = "Takes away what this replica shows, and writes string or elements of the \
     payload; what is added elsewhere at the same time stays. The payload of DUMP is that of the \
     plain value that the replica shows. Refused of types that do not merge";
@@ -267,7 +270,7 @@ pub static ROWS: &[Row] = &[
         "MSET cart:a 1 cart:b 2",
     ),
     refused("msetnx", CONDITION),
-    allowed("persist", DEADLINE, "PERSIST cart:a"),
+    allowed("persist", NO_DEADLINE, "PERSIST cart:a"),
     unless(
         allowed("pexpire", DEADLINE, "PEXPIRE cart:a 60000"),
         3,

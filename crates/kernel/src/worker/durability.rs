@@ -9,7 +9,7 @@ use crate::batch::Batch;
 use crate::durable::keeper::{Keeper, Pinned};
 use crate::durable::{Event, LogWriter, ids};
 use crate::planted::{self, Planted};
-use crate::program::Program;
+use crate::program::{Program, Unwritable};
 use rufous_base::disk::{DiskDone, DiskRequest};
 use rufous_base::{Now, Output, Until, WorkerId};
 use std::sync::Arc;
@@ -157,9 +157,9 @@ impl<P: Program> Worker<P> {
 
     /// Why changes are refused now.
     #[inline]
-    pub fn refuses_writes(&self) -> Option<&str> {
-        let why = self.commit.trouble().or_else(|| self.saves.error());
-        why.map(|text| &**text)
+    pub fn refuses_writes(&self) -> Option<Unwritable<'_>> {
+        let log = self.commit.trouble().map(|why| Unwritable::Log(why));
+        log.or_else(|| self.saves.error().map(|why| Unwritable::Snapshot(why)))
     }
 
     /// The position that commits everything that happened so far.

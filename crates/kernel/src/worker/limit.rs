@@ -76,8 +76,9 @@ impl<P: Program> Worker<P> {
     #[cold]
     fn refuse_write(&mut self, header: &Header, out: &mut Output) {
         self.stats[usize::from(header.command)].rejected += 1;
-        let why = self.refuses_writes().unwrap_or_default();
-        P::refuse_write(why, header.resp3, out);
+        if let Some(why) = self.refuses_writes() {
+            P::refuse_write(why, header.resp3, out);
+        }
     }
 
     #[cold]

@@ -7,7 +7,7 @@ use rufous_base::{Args, ConnId, Now, Output, WorkerId};
 use rufous_kernel::multi::NodeAction;
 use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::{ExpirySetting, NewValue, Shard};
-use rufous_kernel::{Context, Header, Message, Outcome, Program, Submitted, Worker};
+use rufous_kernel::{Context, Header, Message, Outcome, Program, Submitted, Unwritable, Worker};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -110,7 +110,7 @@ impl Program for TestProgram {
     }
 
     fn refuse(_: u16, _: &str, _: bool, _: &mut Output) {}
-    fn refuse_write(_: &str, _: bool, out: &mut Output) {
+    fn refuse_write(_: Unwritable<'_>, _: bool, out: &mut Output) {
         out.bytes.extend_from_slice(b"unwritable");
     }
 

@@ -8,6 +8,7 @@ use super::{Front, Message};
 use crate::config::{AppendFsync, Config};
 use rufous_base::disk::DiskDone;
 use rufous_base::{Effects, NodeEffect, Now, Until};
+use rufous_kernel::Unwritable;
 use rufous_kernel::durable::keeper::{self, Schedule};
 use rufous_kernel::durable::{Event, Fsync, Loaded};
 use rufous_kernel::worker::{DurableSettings, SaveRefused};
@@ -435,7 +436,10 @@ impl Front {
             SaveRefused::InProgress => return SaveAnswer::Busy,
             SaveRefused::Loading => "the node is still loading",
             SaveRefused::Stopping => "the node stops",
-            SaveRefused::Stuck => self.kernel.refuses_writes().unwrap_or("a log is stuck"),
+            SaveRefused::Stuck => {
+                let why = self.kernel.refuses_writes();
+                why.map_or("a log is stuck", Unwritable::why)
+            }
         };
         SaveAnswer::Failed(why.into())
     }

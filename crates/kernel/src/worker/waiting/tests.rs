@@ -37,7 +37,7 @@ impl Program for Values {
 
     fn refuse_slot(_: &str, _: bool, _: &mut Output) {}
 
-    fn refuse_write(_: &str, _: bool, _: &mut Output) {}
+    fn refuse_write(_: crate::Unwritable<'_>, _: bool, _: &mut Output) {}
 }
 
 /// A worker with values.

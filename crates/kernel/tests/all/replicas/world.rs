@@ -15,7 +15,7 @@ use rufous_kernel::multi::NodeAction;
 use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::{ExpirySetting, NewValue};
 use rufous_kernel::worker::DurableSettings;
-use rufous_kernel::{Context, Header, Message, Outcome, Program, Submitted, Worker};
+use rufous_kernel::{Context, Header, Message, Outcome, Program, Submitted, Unwritable, Worker};
 use rufous_store::shard::strings;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -127,7 +127,7 @@ impl Program for TestProgram {
         out.bytes.extend_from_slice(why.as_bytes());
     }
 
-    fn refuse_write(_: &str, _: bool, _: &mut Output) {
+    fn refuse_write(_: Unwritable<'_>, _: bool, _: &mut Output) {
         unreachable!("the disk is fine");
     }
 }

@@ -7,7 +7,7 @@ use rufous_kernel::placement::Placement;
 use rufous_kernel::program::Wait;
 use rufous_kernel::shard::{ExpirySetting, NewValue, Shard};
 use rufous_kernel::worker::WaitEnd;
-use rufous_kernel::{Context, Header, Message, Outcome, Program, Submitted, Worker};
+use rufous_kernel::{Context, Header, Message, Outcome, Program, Submitted, Unwritable, Worker};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Appends to lists: key, number, and so on. A list is a key's value, eight
@@ -119,7 +119,7 @@ impl Program for Lists {
         unreachable!("there are no keyspaces here");
     }
 
-    fn refuse_write(_: &str, _: bool, _: &mut Output) {
+    fn refuse_write(_: Unwritable<'_>, _: bool, _: &mut Output) {
         unreachable!("there is no log here");
     }
 
