@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Words in upper case with which texts begin that are no errors: options of commands, and others.
-const NO_CODES: [&str; 12] = [
-    "AND", "CUT", "ENCODING", "FREQ", "GETREG", "IDLETIME", "KINDS", "REFCOUNT", "SECONDS",
-    "STORE", "TLS", "VERSION",
+const NO_CODES: [&str; 13] = [
+    "AND", "CUT", "ENCODING", "FREQ", "GETREG", "IDLETIME", "KINDS", "LEVEL", "REFCOUNT",
+    "SECONDS", "STORE", "TLS", "VERSION",
 ];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

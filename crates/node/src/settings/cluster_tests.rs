@@ -106,10 +106,7 @@ fn what_etcd_wants_to_see_goes_together() {
         ("cluster-etcd-ca-cert-file", "a"),
         ("cluster-etcd-user", "b"),
     );
-    check(
-        &[name, ca],
-        "cluster-etcd-ca-cert-file: the coordinator is no etcd",
-    );
+    check(&[name, ca], "cluster-etcd-ca-cert-file: this needs an etcd");
     check(&[user], "without cluster-name");
     let etcd = ("cluster-coordinator", "etcd://a:1");
     let certificate = ("cluster-etcd-cert-file", "c");
@@ -128,7 +125,7 @@ fn what_etcd_wants_to_see_goes_together() {
     );
     check(
         &[name, etcd, certificate, ("cluster-etcd-key-file", "k")],
-        "cluster-etcd-ca-cert-file: the node shows",
+        "cluster-etcd-ca-cert-file: client certificates need TLS",
     );
 }
 
@@ -144,7 +141,7 @@ fn what_does_not_go_together_says_what_to_do() {
         &[("cluster-tls-key-file", "x")],
         "cluster-tls-cert-file: without cluster-name",
     );
-    check(&[("cluster-name", "a/b")], "no slash");
+    check(&[("cluster-name", "a/b")], "without a slash");
     check(&[name, ("cluster-id", "77")], "40 hexadecimal digits");
     check(&[name, ("bind", "*")], "say with cluster-advertise");
     check(
@@ -157,11 +154,11 @@ fn what_does_not_go_together_says_what_to_do() {
     );
     check(
         &[name, ("cluster-listen", "127.0.0.1:6379")],
-        "6379 is the port for clients already",
+        "6379 is already the port for clients",
     );
     check(
         &[name, ("cluster-clients", "127.0.0.1:16379")],
-        "16379 is the port for other nodes already",
+        "16379 is already the port for other nodes",
     );
     check(
         &[name, ("cluster-listen", "here")],

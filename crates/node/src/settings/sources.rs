@@ -407,11 +407,11 @@ mod tests {
         );
         check_wrong(
             &given(None, &[], &[("port", "7000"), ("admin-port", "7000")]),
-            &["command line: admin-port: 7000 is the port for clients already"],
+            &["command line: admin-port: 7000 is already the port for clients"],
         );
         check_wrong(
             &given(None, &[], &[("port", "7000"), ("tls-port", "7000")]),
-            &["command line: tls-port: 7000 is the port without TLS already"],
+            &["command line: tls-port: 7000 is already the port without TLS"],
         );
         check_wrong(
             &given(None, &[], &[("dir", "/dev/null/x/y")]),

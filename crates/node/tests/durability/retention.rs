@@ -97,7 +97,7 @@ fn one_goes_back_to_an_earlier_save_and_forth_again() {
     assert_eq!(listed(dir), [2, 3]);
     refused(&saves(dir, "restore 2"), "in use by process");
     node.kill();
-    refused(&saves(dir, "restore 4"), "there is no earlier save 4");
+    refused(&saves(dir, "restore 4"), "no earlier save 4");
 
     told(&saves(dir, "restore 2"));
     assert_eq!(listed(dir), [3]);
