@@ -12,7 +12,7 @@ use rufous_sim::engine::random::Random;
 use crate::filters::{self, Cut, Tool};
 use crate::lattice::acts::How;
 use crate::nodes::Nodes;
-use crate::space::Place;
+use crate::space::Host;
 
 /// All kinds, with the node that they happen to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,16 +148,16 @@ impl Round {
     pub fn happen(&self, nodes: &mut Nodes, hold: impl Fn(Duration) -> Result<()>) -> Result<()> {
         match self.fault {
             Fault::Unplugged => {
-                let place = Place::of_node(self.node);
-                place.plug(false)?;
+                let host = Host::of_node(self.node);
+                host.plug(false)?;
                 let held = hold(self.time);
-                place.plug(true).and(held)
+                host.plug(true).and(held)
             }
             Fault::Lossy(percent) => {
-                let place = Place::of_node(self.node);
-                filters::lose(&place, percent)?;
+                let host = Host::of_node(self.node);
+                filters::lose(&host, percent)?;
                 let held = hold(self.time);
-                filters::stop_losing(&place, percent).and(held)
+                filters::stop_losing(&host, percent).and(held)
             }
             Fault::Slow(ms) => {
                 nodes.delay(self.node, Duration::from_millis(ms))?;
@@ -216,16 +216,16 @@ impl Round {
 
     /// The directions that are closed.
     pub fn cuts(&self, nodes: usize) -> Vec<Cut> {
-        let (it, etcd) = (Place::of_node(self.node), Place::of_etcd());
+        let (it, etcd) = (Host::of_node(self.node), Host::of_etcd());
         let others = (1..=nodes).filter(|no| *no != self.node);
-        let others: Vec<Place> = others.map(Place::of_node).collect();
-        let cut = |from: &Place, to: &Place| Cut {
+        let others: Vec<Host> = others.map(Host::of_node).collect();
+        let cut = |from: &Host, to: &Host| Cut {
             from: from.clone(),
             to: to.clone(),
             tool: self.tool,
         };
-        let both = |one: &Place, two: &Place| [cut(one, two), cut(two, one)];
-        let other = Place::of_node(self.other);
+        let both = |one: &Host, two: &Host| [cut(one, two), cut(two, one)];
+        let other = Host::of_node(self.other);
         match self.fault {
             Fault::Isolated | Fault::Flapping(_) => {
                 let all = others.iter().chain([&etcd]);
@@ -241,7 +241,7 @@ impl Round {
                 all.flat_map(|node| both(node, &etcd)).collect()
             }
             Fault::AllApart => {
-                let all: Vec<Place> = others.into_iter().chain([it, etcd]).collect();
+                let all: Vec<Host> = others.into_iter().chain([it, etcd]).collect();
                 let pairs = all
                     .iter()
                     .flat_map(|from| all.iter().map(move |to| (from, to)));

@@ -6,7 +6,7 @@ use std::fmt;
 
 use anyhow::Result;
 
-use crate::space::{Place, run};
+use crate::space::{Host, run};
 
 /// A way to drop packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +24,10 @@ impl fmt::Display for Tool {
     }
 }
 
-/// What this machine can do, tried at a place.
-pub fn tools(place: &Place) -> Vec<Tool> {
+/// What this machine can do, tried at a host.
+pub fn tools(host: &Host) -> Vec<Tool> {
     let mut tools = vec![Tool::Routes];
-    if lose(place, 1).and_then(|()| stop_losing(place, 1)).is_ok() {
+    if lose(host, 1).and_then(|()| stop_losing(host, 1)).is_ok() {
         tools.push(Tool::Iptables);
     }
     tools
@@ -36,8 +36,8 @@ pub fn tools(place: &Place) -> Vec<Tool> {
 /// A direction that is closed: nothing comes from the one to the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    pub from: Place,
-    pub to: Place,
+    pub from: Host,
+    pub to: Host,
     pub tool: Tool,
 }
 
@@ -69,26 +69,26 @@ impl Cut {
     }
 }
 
-/// Of what comes to a place, so many of a hundred packets are lost by chance.
-pub fn lose(place: &Place, percent: u32) -> Result<()> {
-    losing(place, "-A", percent)
+/// Of what comes to a host, so many of a hundred packets are lost by chance.
+pub fn lose(host: &Host, percent: u32) -> Result<()> {
+    losing(host, "-A", percent)
 }
 
-pub fn stop_losing(place: &Place, percent: u32) -> Result<()> {
-    losing(place, "-D", percent)
+pub fn stop_losing(host: &Host, percent: u32) -> Result<()> {
+    losing(host, "-D", percent)
 }
 
-fn losing(place: &Place, what: &str, percent: u32) -> Result<()> {
+fn losing(host: &Host, what: &str, percent: u32) -> Result<()> {
     let probability = format!("{:.2}", f64::from(percent) / 100.0);
     let chance = ["-m", "statistic", "--mode", "random", "--probability"];
     let end = [probability.as_str(), "-j", "DROP"];
-    // What a place says to itself does not use a network.
+    // What a host says to itself does not use a network.
     let words = [&[what, "INPUT", "!", "-i", "lo"], &chance[..], &end[..]].concat();
-    iptables(place, &words)
+    iptables(host, &words)
 }
 
-fn iptables(place: &Place, words: &[&str]) -> Result<()> {
+fn iptables(host: &Host, words: &[&str]) -> Result<()> {
     // It waits for its lock, which all namespaces share.
-    let begin = ["ip", "netns", "exec", &place.name, "iptables", "-w"];
+    let begin = ["ip", "netns", "exec", &host.name, "iptables", "-w"];
     run(&[&begin[..], words].concat())
 }

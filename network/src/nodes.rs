@@ -12,7 +12,7 @@ use rufous_bench::client::{Client, Reply};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::lattice;
-use crate::space::Place;
+use crate::space::Host;
 
 /// The cluster's name.
 const NAME: &str = "network";
@@ -45,7 +45,7 @@ pub struct Nodes {
 pub struct Node {
     /// The first is 1.
     pub no: usize,
-    pub place: Place,
+    pub host: Host,
     folder: PathBuf,
     /// None while it is down.
     process: Option<Process>,
@@ -81,11 +81,11 @@ impl Nodes {
             std::fs::create_dir_all(&folder)?;
             let file = folder.with_extension("toml");
             std::fs::write(file, lattice::CONFIGURATION)?;
-            let place = Place::of_node(no);
-            let way = way(&place, no)?;
+            let host = Host::of_node(no);
+            let way = way(&host, no)?;
             all.nodes.push(Node {
                 no,
-                place,
+                host,
                 folder,
                 process: None,
                 way,
@@ -190,17 +190,17 @@ impl Node {
     }
 
     fn port(&self, of: u16) -> SocketAddr {
-        (self.place.address, of + self.no as u16).into()
+        (self.host.address, of + self.no as u16).into()
     }
 
     fn spawn(&self, plan: &Plan) -> Result<Process> {
         let log = self.log();
         let out = OpenOptions::new().create(true).append(true).open(&log)?;
         let inner = inner(self.no);
-        let etcd = format!("etcd://{}:2379", Place::of_etcd().address);
-        let address = self.place.address.to_string();
+        let etcd = format!("etcd://{}:2379", Host::of_etcd().address);
+        let address = self.host.address.to_string();
         let child = self
-            .place
+            .host
             .command(&plan.program)
             .args(["server", "--bind", &address, "--save", "", "--config"])
             .arg(self.folder.with_extension("toml"))
@@ -321,10 +321,10 @@ fn inner(no: usize) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 7200 + no as u16).into()
 }
 
-fn way(place: &Place, no: usize) -> Result<Way> {
+fn way(host: &Host, no: usize) -> Result<Way> {
     let inner = inner(no);
-    let outer = SocketAddr::from((place.address, inner.port()));
-    let mut child = place
+    let outer = SocketAddr::from((host.address, inner.port()));
+    let mut child = host
         .command(std::env::current_exe()?)
         .args(["delay", &outer.to_string(), &inner.to_string()])
         .stdin(Stdio::piped())
@@ -337,11 +337,11 @@ fn way(place: &Place, no: usize) -> Result<Way> {
 }
 
 fn etcd(folder: &Path) -> Result<Process> {
-    let place = Place::of_etcd();
+    let host = Host::of_etcd();
     let log = File::create(folder.join("etcd.log"))?;
-    let clients = format!("http://{}:2379", place.address);
+    let clients = format!("http://{}:2379", host.address);
     let peers = "http://127.0.0.1:2380";
-    let child = place
+    let child = host
         .command("etcd")
         .args(["--name", "one", "--data-dir"])
         .arg(folder.join("etcd"))
@@ -356,7 +356,7 @@ fn etcd(folder: &Path) -> Result<Process> {
         .spawn()
         .context("starting etcd")?;
     let etcd = Process(child);
-    let address = SocketAddr::from((place.address, 2379));
+    let address = SocketAddr::from((host.address, 2379));
     let began = Instant::now();
     while std::net::TcpStream::connect_timeout(&address, LOOKS).is_err() {
         ensure!(began.elapsed() < PATIENCE, "etcd does not listen");

@@ -13,7 +13,7 @@ use crate::faults::{self, Round};
 use crate::history::History;
 use crate::lattice::clients::Door;
 use crate::nodes::{Node, Nodes, Plan};
-use crate::space::{self, Place};
+use crate::space::{self, Host};
 use crate::{filters, history, lattice, verdict};
 
 /// Wrong things that are shown.
@@ -55,10 +55,10 @@ impl Run {
     }
 
     fn run_in(&self, folder: &Path) -> Result<bool> {
-        let mut places: Vec<_> = (1..=self.nodes).map(Place::of_node).collect();
-        places.push(Place::of_etcd());
-        space::make(&places)?;
-        let tools = filters::tools(&places[0]);
+        let mut hosts: Vec<_> = (1..=self.nodes).map(Host::of_node).collect();
+        hosts.push(Host::of_etcd());
+        space::make(&hosts)?;
+        let tools = filters::tools(&hosts[0]);
         println!(
             "seed {}: {} nodes in namespaces of their own, packets dropped by {}",
             self.seed,

@@ -19,13 +19,13 @@ const CARD: &str = "eth0";
 
 /// A namespace with an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Host {
     pub name: String,
     pub address: Ipv4Addr,
 }
 
-impl Place {
-    /// The place of a node; the first is 1.
+impl Host {
+    /// The host of a node; the first is 1.
     pub fn of_node(no: usize) -> Self {
         Self {
             name: format!("node{no}"),
@@ -74,15 +74,15 @@ impl Place {
     }
 }
 
-/// Makes the bridge and all places. To be called in namespaces of one's own.
-pub fn make(places: &[Place]) -> Result<()> {
+/// Makes the bridge and all hosts. To be called in namespaces of one's own.
+pub fn make(hosts: &[Host]) -> Result<()> {
     hide_others()?;
     run(&["ip", "link", "set", "lo", "up"])?;
     run(&["ip", "link", "add", BRIDGE, "type", "bridge"])?;
     let address = format!("{HERE}/24");
     run(&["ip", "addr", "add", &address, "dev", BRIDGE])?;
     run(&["ip", "link", "set", BRIDGE, "up"])?;
-    places.iter().try_for_each(Place::make)
+    hosts.iter().try_for_each(Host::make)
 }
 
 /// Names of namespaces that others have made are not ours to see, nor ours theirs.

@@ -65,7 +65,7 @@ pub struct Dict {
 }
 
 /// Where an element is, or would be.
-struct Place {
+struct Position {
     page: usize,
     segment: usize,
     tag: u16,
@@ -165,12 +165,12 @@ impl Dict {
     }
 
     #[inline]
-    fn find(&self, hash: u64, key: &[u8]) -> Place {
+    fn find(&self, hash: u64, key: &[u8]) -> Position {
         let page = self.root.find(hash);
         let segment = self.root.parts()[page].find(hash);
         let held = self.segment_at(page, segment);
         let tag = tag_of(hash, held.depth());
-        Place {
+        Position {
             page,
             segment,
             tag,
@@ -279,7 +279,7 @@ impl Dict {
     }
 
     /// Lets `change` write to a segment, which may be copied for it, and keeps the books.
-    fn change<R>(&mut self, place: &Place, change: impl FnOnce(&mut Segment) -> R) -> R {
+    fn change<R>(&mut self, place: &Position, change: impl FnOnce(&mut Segment) -> R) -> R {
         let page = &self.root.parts()[place.page];
         let before = page.own_bytes() + page.parts()[place.segment].bytes();
         let page = self.root.part_mut(place.page);

@@ -37,7 +37,7 @@ use std::ops::Range;
 pub use iter::{Iter, IterBack};
 
 use crate::pack::{self, Pack};
-use edit::{Edge, Place, Put};
+use edit::{Edge, Put, Target};
 use leaf::Leaf;
 use node::{Kid, Node};
 
@@ -205,7 +205,7 @@ impl Seq {
             self.append(Self::alone(item));
             self.append(tail);
         } else {
-            self.put(Place::At(index), Put::Insert, item);
+            self.put(Target::At(index), Put::Insert, item);
         }
         true
     }
@@ -221,7 +221,7 @@ impl Seq {
             return None;
         }
         let (mut see, mut seen) = (Some(see), None);
-        self.cut_out(Place::At(index), &mut |item| {
+        self.cut_out(Target::At(index), &mut |item| {
             seen = see.take().map(|see| see(item))
         });
         seen
@@ -236,7 +236,7 @@ impl Seq {
             self.remove_with(index, |_| ());
             self.insert(index, item);
         } else {
-            self.put(Place::At(index), Put::Replace, item);
+            self.put(Target::At(index), Put::Replace, item);
         }
         true
     }
@@ -244,7 +244,7 @@ impl Seq {
     /// In a sorted sequence without duplicates: puts `item` where it belongs. False if it is there already.
     pub fn insert_sorted(&mut self, item: &[u8]) -> bool {
         if !is_large(item) {
-            return self.put(Place::Sorted(item), Put::Insert, item);
+            return self.put(Target::Sorted(item), Put::Insert, item);
         }
         match self.rank(item) {
             Ok(_) => false,
@@ -254,7 +254,7 @@ impl Seq {
 
     /// In a sorted sequence: takes `item` out. False if it is not there.
     pub fn remove_sorted(&mut self, item: &[u8]) -> bool {
-        self.cut_out(Place::Sorted(item), &mut |_| ())
+        self.cut_out(Target::Sorted(item), &mut |_| ())
     }
 
     /// Takes off the items from `index` on, without a visit to them.
@@ -368,7 +368,7 @@ impl Seq {
     }
 
     /// One descent that puts a small item; see [`Node::put`].
-    fn put(&mut self, place: Place<'_>, put: Put, item: &[u8]) -> bool {
+    fn put(&mut self, place: Target<'_>, put: Put, item: &[u8]) -> bool {
         let whole = Edge {
             first: true,
             last: true,
@@ -385,7 +385,7 @@ impl Seq {
     }
 
     /// One descent that takes an item out; see [`Node::cut_out`].
-    fn cut_out(&mut self, place: Place<'_>, see: &mut dyn FnMut(&[u8])) -> bool {
+    fn cut_out(&mut self, place: Target<'_>, see: &mut dyn FnMut(&[u8])) -> bool {
         if self.root.cut_out(self.len, place, see).is_none() {
             return false;
         }

@@ -7,7 +7,7 @@ use super::node::{Kid, Node};
 
 /// Where a descent is going.
 #[derive(Clone, Copy)]
-pub(super) enum Place<'a> {
+pub(super) enum Target<'a> {
     At(usize),
     /// Among sorted items: where this one is, or belongs.
     Sorted(&'a [u8]),
@@ -42,7 +42,7 @@ impl Node {
     pub(super) fn put(
         &mut self,
         total: usize,
-        place: Place<'_>,
+        target: Target<'_>,
         put: Put,
         item: &[u8],
         edge: Edge,
@@ -55,19 +55,19 @@ impl Node {
                     first: true,
                 });
             }
-            Self::Leaf(leaf) => return put_leaf(leaf, place, put, item, edge),
+            Self::Leaf(leaf) => return put_leaf(leaf, target, put, item, edge),
             Self::Inner(inner) => Arc::make_mut(inner),
         };
-        let (child, place) = match place {
-            Place::At(index) if put == Put::Insert => {
+        let (child, target) = match target {
+            Target::At(index) if put == Put::Insert => {
                 let (child, index) = inner.child_for(index, total);
-                (child, Place::At(index))
+                (child, Target::At(index))
             }
-            Place::At(index) => {
+            Target::At(index) => {
                 let (child, index) = inner.child_with(index, total);
-                (child, Place::At(index))
+                (child, Target::At(index))
             }
-            Place::Sorted(item) => (inner.child_sorted(item), place),
+            Target::Sorted(item) => (inner.child_sorted(item), target),
         };
         let below = Edge {
             first: edge.first && child == 0,
@@ -75,7 +75,7 @@ impl Node {
         };
         let kid = &mut inner.kids[child];
         let before = kid.heap();
-        let grown = kid.put(inner.counts[child], place, put, item, below)?;
+        let grown = kid.put(inner.counts[child], target, put, item, below)?;
         if grown.first {
             inner.keys[child] = kid.key();
         }
@@ -99,15 +99,15 @@ impl Node {
     pub(super) fn cut_out(
         &mut self,
         total: usize,
-        place: Place<'_>,
+        target: Target<'_>,
         see: &mut dyn FnMut(&[u8]),
     ) -> Option<()> {
         let inner = match self {
             Self::Empty => return None,
             Self::Leaf(leaf) => {
-                let offset = match place {
-                    Place::At(index) => leaf.offset_of(index),
-                    Place::Sorted(item) => leaf.search(item).ok()?.1,
+                let offset = match target {
+                    Target::At(index) => leaf.offset_of(index),
+                    Target::Sorted(item) => leaf.search(item).ok()?.1,
                 };
                 see(leaf.entry_at(offset));
                 if leaf.count() == 1 {
@@ -119,16 +119,16 @@ impl Node {
             }
             Self::Inner(inner) => Arc::make_mut(inner),
         };
-        let (child, place) = match place {
-            Place::At(index) => {
+        let (child, target) = match target {
+            Target::At(index) => {
                 let (child, index) = inner.child_with(index, total);
-                (child, Place::At(index))
+                (child, Target::At(index))
             }
-            Place::Sorted(item) => (inner.child_sorted(item), place),
+            Target::Sorted(item) => (inner.child_sorted(item), target),
         };
         let kid = &mut inner.kids[child];
         let before = kid.heap();
-        kid.cut_out(inner.counts[child], place, see)?;
+        kid.cut_out(inner.counts[child], target, see)?;
         inner.heap = inner.heap - before + kid.heap();
         inner.counts[child] -= 1;
         if inner.counts[child] == 0 {
@@ -146,14 +146,14 @@ impl Node {
 
 fn put_leaf(
     leaf: &mut Arc<Leaf>,
-    place: Place<'_>,
+    target: Target<'_>,
     put: Put,
     item: &[u8],
     edge: Edge,
 ) -> Option<Grown> {
-    let (index, offset) = match place {
-        Place::At(index) => (index, leaf.offset_of(index)),
-        Place::Sorted(item) => match leaf.search(item) {
+    let (index, offset) = match target {
+        Target::At(index) => (index, leaf.offset_of(index)),
+        Target::Sorted(item) => match leaf.search(item) {
             Ok(_) => return None,
             Err(at) => at,
         },

@@ -9,7 +9,7 @@ use crate::settings::sources::Effective;
 use anyhow::{Context, Result, anyhow, bail};
 use rufous::runtime::{DirError, Handle, Listen, StartError};
 use rufous_server::cluster::Settings;
-use rufous_server::cluster::settings::Place;
+use rufous_server::cluster::settings::CoordinatorAddress;
 use rufous_server::config::{Config, LogLevel};
 use rufous_server::front::shared::Shared;
 use rufous_server::identity;
@@ -229,7 +229,7 @@ fn announce_cluster(shared: &Shared, handle: &Handle) {
         name, coordinator, ..
     } = &cluster.settings;
     match coordinator {
-        Place::Local => tracing::info!(
+        CoordinatorAddress::Local => tracing::info!(
             name,
             "a cluster of one: its coordinator is local, so no other node can join; for several give all of them the same etcd (cluster-coordinator)"
         ),

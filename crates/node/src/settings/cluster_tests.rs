@@ -3,7 +3,7 @@
 use super::sources::{Given, load};
 use rufous_kernel::keyspace::{Keyspace, Regime};
 use rufous_server::cluster::Settings;
-use rufous_server::cluster::settings::{EtcdAccess, PeerTls, Place};
+use rufous_server::cluster::settings::{CoordinatorAddress, EtcdAccess, PeerTls};
 use rufous_server::config::Config;
 use rufous_server::config::cluster::{Clustering, ENABLED};
 use rufous_wire::version::{NEWEST, OLDEST};
@@ -56,7 +56,7 @@ fn all_that_is_given_is_told() {
         listen: ([127, 0, 0, 1], 7501).into(),
         clients: "[::1]:7502".parse().ok(),
         advertise: Some("db-1.example.org".into()),
-        coordinator: Place::Local,
+        coordinator: CoordinatorAddress::Local,
         etcd: EtcdAccess::default(),
         tls: Some(PeerTls {
             cert_file: "a.pem".into(),

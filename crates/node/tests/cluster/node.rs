@@ -5,7 +5,7 @@ use rufous_coordinator::meeting::Meeting;
 use rufous_node::node::{Client, Node as Server};
 use rufous_resp::reply::Reply;
 use rufous_server::cluster::Settings;
-use rufous_server::cluster::settings::Place;
+use rufous_server::cluster::settings::CoordinatorAddress;
 use rufous_server::config::Config;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub(crate) type Info = BTreeMap<String, String>;
 
 pub(crate) fn settings(meeting: &Meeting) -> Settings {
     Settings {
-        coordinator: Place::Meeting(meeting.clone()),
+        coordinator: CoordinatorAddress::Meeting(meeting.clone()),
         ..Settings::new("birds")
     }
 }

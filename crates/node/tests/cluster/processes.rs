@@ -10,7 +10,7 @@ mod etcd;
 use crate::node::{Info, Node, config, number};
 use rufous_resp::reply::{Reply, ReplyParser};
 use rufous_server::cluster::Settings;
-use rufous_server::cluster::settings::{EtcdAccess, Place};
+use rufous_server::cluster::settings::{CoordinatorAddress, EtcdAccess};
 use rufous_server::config::Config;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -41,7 +41,7 @@ fn node() {
         ..EtcdAccess::default()
     });
     let cluster = Settings {
-        coordinator: Place::parse(&etcd).expect("a place"),
+        coordinator: CoordinatorAddress::parse(&etcd).expect("an address"),
         etcd: access.unwrap_or_default(),
         ..Settings::new("birds")
     };

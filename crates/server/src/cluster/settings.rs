@@ -26,7 +26,7 @@ pub struct Settings {
     /// The host under which others reach this node; without it the address
     /// that it listens on.
     pub advertise: Option<String>,
-    pub coordinator: Place,
+    pub coordinator: CoordinatorAddress,
     /// How the node authenticates to etcd.
     pub etcd: EtcdAccess,
     /// Certificates of nodes: that of this node, and the authority that signs all of them. Without
@@ -45,7 +45,7 @@ pub struct Settings {
 
 /// Where the coordinator is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CoordinatorAddress {
     /// A file of this node; the cluster has no other one.
     Local,
     /// `host:port` of some or all members of an etcd.
@@ -97,7 +97,7 @@ pub enum Wrong {
     #[error(
         "a coordinator is 'local', 'etcd://host:port' with further 'host:port' behind commas, or 'rufous://host:port' on this machine"
     )]
-    Place,
+    Coordinator,
     #[error("this program was built without etcd: build it with the feature etcd")]
     NoEtcd,
     #[error(
@@ -125,7 +125,7 @@ impl Settings {
             listen: ([127, 0, 0, 1], 0).into(),
             clients: None,
             advertise: None,
-            coordinator: Place::Local,
+            coordinator: CoordinatorAddress::Local,
             etcd: EtcdAccess::default(),
             tls: None,
             copies: 1,
@@ -143,8 +143,10 @@ impl Settings {
             return Err(Wrong::Name);
         }
         match &self.coordinator {
-            Place::Etcd(_) if cfg!(not(feature = "etcd")) => return Err(Wrong::NoEtcd),
-            Place::Etcd(hosts) if hosts.is_empty() => return Err(Wrong::Place),
+            CoordinatorAddress::Etcd(_) if cfg!(not(feature = "etcd")) => {
+                return Err(Wrong::NoEtcd);
+            }
+            CoordinatorAddress::Etcd(hosts) if hosts.is_empty() => return Err(Wrong::Coordinator),
             _ => {}
         }
         match &self.advertise {
@@ -190,7 +192,7 @@ fn is_host(text: &str) -> bool {
     text.parse::<IpAddr>().is_ok() || is_name
 }
 
-impl Place {
+impl CoordinatorAddress {
     /// Parses the form that operators write.
     pub fn parse(text: &str) -> Result<Self, Wrong> {
         if text == "local" {
@@ -204,20 +206,20 @@ impl Place {
         if let Some(host) = text.strip_prefix("rufous://") {
             return match is_socket(host) {
                 Some(()) => Ok(Self::Loopback(host.to_owned())),
-                None => Err(Wrong::Place),
+                None => Err(Wrong::Coordinator),
             };
         }
-        let hosts = text.strip_prefix("etcd://").ok_or(Wrong::Place)?;
+        let hosts = text.strip_prefix("etcd://").ok_or(Wrong::Coordinator)?;
         let hosts: Vec<String> = hosts.split(',').map(str::to_owned).collect();
         match hosts.iter().all(|host| is_socket(host).is_some()) {
             true => Ok(Self::Etcd(hosts)),
-            false => Err(Wrong::Place),
+            false => Err(Wrong::Coordinator),
         }
     }
 }
 
 /// The form that operators write.
-impl fmt::Display for Place {
+impl fmt::Display for CoordinatorAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local => write!(f, "local"),
@@ -302,16 +304,25 @@ mod tests {
 
     #[test]
     fn places_and_ids_as_operators_write_them() {
-        assert_eq!(Place::parse("local"), Ok(Place::Local));
+        assert_eq!(
+            CoordinatorAddress::parse("local"),
+            Ok(CoordinatorAddress::Local)
+        );
         let two = vec!["a:1".to_owned(), "[::1]:2".to_owned()];
         assert_eq!(
-            Place::parse("etcd://a:1,[::1]:2"),
-            Ok(Place::Etcd(two.clone()))
+            CoordinatorAddress::parse("etcd://a:1,[::1]:2"),
+            Ok(CoordinatorAddress::Etcd(two.clone()))
         );
-        assert_eq!(Place::Etcd(two).to_string(), "etcd://a:1,[::1]:2");
-        assert_eq!(Place::Local.to_string(), "local");
-        let one = Place::Loopback("127.0.0.1:17000".into());
-        assert_eq!(Place::parse("rufous://127.0.0.1:17000"), Ok(one.clone()));
+        assert_eq!(
+            CoordinatorAddress::Etcd(two).to_string(),
+            "etcd://a:1,[::1]:2"
+        );
+        assert_eq!(CoordinatorAddress::Local.to_string(), "local");
+        let one = CoordinatorAddress::Loopback("127.0.0.1:17000".into());
+        assert_eq!(
+            CoordinatorAddress::parse("rufous://127.0.0.1:17000"),
+            Ok(one.clone())
+        );
         assert_eq!(one.to_string(), "rufous://127.0.0.1:17000");
         for wrong in [
             "",
@@ -326,7 +337,11 @@ mod tests {
             "rufous://a:1,b:2",
             "etcd://a:99999",
         ] {
-            assert_eq!(Place::parse(wrong), Err(Wrong::Place), "{wrong}");
+            assert_eq!(
+                CoordinatorAddress::parse(wrong),
+                Err(Wrong::Coordinator),
+                "{wrong}"
+            );
         }
         assert_eq!(parse_id(&"0a".repeat(20)), Ok([10; 20]));
         for wrong in [

@@ -4,7 +4,7 @@ use super::control;
 #[cfg(feature = "etcd")]
 use super::etcd;
 use super::identity::{Identity, IdentityError};
-use super::settings::{Place, Settings, Wrong};
+use super::settings::{CoordinatorAddress, Settings, Wrong};
 use super::state::Cluster;
 use super::tls::{self, PeerCertificates};
 use super::unclaimed::Unclaimed;
@@ -89,7 +89,9 @@ impl Joining {
         Ok(Self {
             #[cfg(feature = "etcd")]
             etcd: match &settings.coordinator {
-                Place::Etcd(hosts) => Some(etcd::settings(hosts, &settings.name, &settings.etcd)?),
+                CoordinatorAddress::Etcd(hosts) => {
+                    Some(etcd::settings(hosts, &settings.name, &settings.etcd)?)
+                }
                 _ => None,
             },
             cluster: Arc::new(cluster),
@@ -128,12 +130,16 @@ impl Joining {
         let cluster = Arc::clone(&self.cluster);
         tracing::info!(id = %member.id, incarnation = member.incarnation, peer = member.peer, "a node of a cluster");
         match (&self.cluster.settings.coordinator, &self.folder) {
-            (Place::Local, Some(folder)) => {
+            (CoordinatorAddress::Local, Some(folder)) => {
                 follow(handle, Local::open(folder, me)?, cluster, teller);
             }
-            (Place::Local, None) => follow(handle, Meeting::default().join(me)?, cluster, teller),
-            (Place::Meeting(meeting), None) => follow(handle, meeting.join(me)?, cluster, teller),
-            (Place::Meeting(meeting), Some(_)) => {
+            (CoordinatorAddress::Local, None) => {
+                follow(handle, Meeting::default().join(me)?, cluster, teller)
+            }
+            (CoordinatorAddress::Meeting(meeting), None) => {
+                follow(handle, meeting.join(me)?, cluster, teller)
+            }
+            (CoordinatorAddress::Meeting(meeting), Some(_)) => {
                 let (meeting, shared) = (meeting.clone(), Arc::clone(shared));
                 handle.clone().spawn_to_end(async move {
                     loaded(&handle, &shared).await;
@@ -143,15 +149,17 @@ impl Joining {
                     }
                 });
             }
-            (Place::Loopback(at), _) => follow_process(handle, at.clone(), me, cluster, teller),
+            (CoordinatorAddress::Loopback(at), _) => {
+                follow_process(handle, at.clone(), me, cluster, teller)
+            }
             #[cfg(feature = "etcd")]
-            (Place::Etcd(_), _) => {
+            (CoordinatorAddress::Etcd(_), _) => {
                 if let Some(etcd) = self.etcd {
                     etcd::follow((handle, shared), etcd, me, cluster, teller);
                 }
             }
             #[cfg(not(feature = "etcd"))]
-            (Place::Etcd(_), _) => return Err(Wrong::NoEtcd.into()),
+            (CoordinatorAddress::Etcd(_), _) => return Err(Wrong::NoEtcd.into()),
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::Config;
 use super::params::{Param, Set};
 use super::values::{integer, memory};
 use crate::cluster::Settings;
-use crate::cluster::settings::{self, EtcdAccess, MOVE_RATE, PeerTls, Place};
+use crate::cluster::settings::{self, CoordinatorAddress, EtcdAccess, MOVE_RATE, PeerTls};
 use rufous_kernel::keyspace::Keyspace;
 use rufous_kernel::replicate::member::MOST_WORKERS;
 use rufous_mapping::ring::{MAX_COPIES, MAX_WEIGHT};
@@ -83,10 +83,10 @@ impl Clustering {
                 )),
             };
         }
-        let coordinator = Place::parse(&self.coordinator)
+        let coordinator = CoordinatorAddress::parse(&self.coordinator)
             .map_err(|why| ("cluster-coordinator", why.to_string()))?;
         let copies = match coordinator {
-            Place::Local => 1,
+            CoordinatorAddress::Local => 1,
             _ => COPIES,
         };
         let settings = Settings {
@@ -130,7 +130,7 @@ impl Clustering {
         let setting = match at {
             settings::Wrong::Name => "cluster-name",
             settings::Wrong::Id => "cluster-id",
-            settings::Wrong::Place | settings::Wrong::NoEtcd => "cluster-coordinator",
+            settings::Wrong::Coordinator | settings::Wrong::NoEtcd => "cluster-coordinator",
             settings::Wrong::NoAddress | settings::Wrong::Address => "cluster-advertise",
             settings::Wrong::Copies => "cluster-copies",
             settings::Wrong::Weight => "cluster-weight",

@@ -2,18 +2,18 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// One place per worker, written by that worker alone, without locks or read-modify-write. A reader sees each place
+/// One entry per worker, written by that worker alone, without locks or read-modify-write. A reader sees each entry
 /// at some moment, and not all of them at the same one.
 #[derive(Debug)]
 pub struct Ledger {
-    places: Box<[Place]>,
+    entries: Box<[Published]>,
 }
 
-/// Aligned so that each place has cache lines of its own: a worker that publishes does not invalidate those that
+/// Aligned so that each entry has cache lines of its own: a worker that publishes does not invalidate those that
 /// others write.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Place {
+struct Published {
     charge: AtomicUsize,
     can_evict: AtomicBool,
 }
@@ -31,41 +31,41 @@ pub(super) struct Others {
 impl Ledger {
     pub fn new(workers: usize) -> Self {
         Self {
-            places: (0..workers.max(1)).map(|_| Place::default()).collect(),
+            entries: (0..workers.max(1)).map(|_| Published::default()).collect(),
         }
     }
 
     pub fn workers(&self) -> usize {
-        self.places.len()
+        self.entries.len()
     }
 
     /// The charge of all workers together.
     pub fn total(&self) -> usize {
-        self.places
+        self.entries
             .iter()
-            .map(|place| place.charge.load(Ordering::Relaxed))
+            .map(|entry| entry.charge.load(Ordering::Relaxed))
             .sum()
     }
 
     pub(super) fn publish(&self, worker: usize, charge: usize, can_evict: bool) {
-        let place = &self.places[worker];
+        let entry = &self.entries[worker];
         // An unchanged line stays in the caches of its readers.
-        if place.charge.load(Ordering::Relaxed) != charge {
-            place.charge.store(charge, Ordering::Relaxed);
+        if entry.charge.load(Ordering::Relaxed) != charge {
+            entry.charge.store(charge, Ordering::Relaxed);
         }
-        if place.can_evict.load(Ordering::Relaxed) != can_evict {
-            place.can_evict.store(can_evict, Ordering::Relaxed);
+        if entry.can_evict.load(Ordering::Relaxed) != can_evict {
+            entry.can_evict.store(can_evict, Ordering::Relaxed);
         }
     }
 
     pub(super) fn others(&self, worker: usize, share: usize) -> Others {
         let mut all = Others::default();
-        for (number, place) in self.places.iter().enumerate() {
+        for (number, entry) in self.entries.iter().enumerate() {
             if number == worker {
                 continue;
             }
-            let charge = place.charge.load(Ordering::Relaxed);
-            let can = place.can_evict.load(Ordering::Relaxed);
+            let charge = entry.charge.load(Ordering::Relaxed);
+            let can = entry.can_evict.load(Ordering::Relaxed);
             all.charge += charge;
             all.can_evict |= can;
             all.above_share_can |= can && charge > share;

@@ -14,7 +14,7 @@ const HEAD: usize = 8;
 
 /// A prefix; entries are sorted by its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct Entry {
     /// Its first bytes as a number that sorts like the bytes.
     head: u64,
     len: u16,
@@ -26,7 +26,7 @@ struct Place {
 
 /// See the module's description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lookup(Vec<Place>);
+pub(super) struct Lookup(Vec<Entry>);
 
 fn head(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<HEAD>() {
@@ -51,8 +51,8 @@ impl Lookup {
         order.sort_by_key(|&at| prefix(at));
         // Indices of prefixes, each of which is a prefix of the next one.
         let mut open = Vec::<u16>::new();
-        let mut places = Vec::with_capacity(order.len());
-        for (place, &at) in order.iter().enumerate() {
+        let mut entries = Vec::with_capacity(order.len());
+        for (entry, &at) in order.iter().enumerate() {
             let own = prefix(at);
             while let Some(&last) = open.last() {
                 if own.starts_with(prefix(order[usize::from(last)])) {
@@ -60,34 +60,34 @@ impl Lookup {
                 }
                 open.pop();
             }
-            places.push(Place {
+            entries.push(Entry {
                 head: head(own),
                 len: own.len() as u16,
                 at,
                 shorter: open.last().copied(),
             });
-            open.push(place as u16);
+            open.push(entry as u16);
         }
-        Self(places)
+        Self(entries)
     }
 
     /// The index of the keyspace with the longest prefix of `key`.
     #[inline]
     pub(super) fn of(&self, key: &[u8], all: &[Arc<Keyspace>]) -> Option<usize> {
-        let (number, prefix) = (head(key), |place: &Place| {
-            &*all[usize::from(place.at)].prefix
+        let (number, prefix) = (head(key), |entry: &Entry| {
+            &*all[usize::from(entry.at)].prefix
         });
-        let is_before = |place: &Place| match place.head == number {
+        let is_before = |entry: &Entry| match entry.head == number {
             // Short prefixes need a comparison of all their bytes.
-            true => prefix(place) <= key,
-            false => place.head < number,
+            true => prefix(entry) <= key,
+            false => entry.head < number,
         };
-        let mut place = self.0[..self.0.partition_point(is_before)].last()?;
-        let common = in_common(prefix(place), key);
-        while usize::from(place.len) > common {
-            place = &self.0[usize::from(place.shorter?)];
+        let mut entry = self.0[..self.0.partition_point(is_before)].last()?;
+        let common = in_common(prefix(entry), key);
+        while usize::from(entry.len) > common {
+            entry = &self.0[usize::from(entry.shorter?)];
         }
-        Some(usize::from(place.at))
+        Some(usize::from(entry.at))
     }
 }
 

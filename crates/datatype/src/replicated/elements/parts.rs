@@ -37,7 +37,7 @@ impl<E> Copy for Parts<'_, E> {}
 
 /// The position of an element's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Position {
     /// If it is shown, the position of its stamp; unspecified if that is in a table.
     pub(super) shown: Option<Spot>,
     pub(super) aside: bool,
@@ -108,8 +108,8 @@ impl<'a, E: Element> Parts<'a, E> {
     }
 
     #[inline]
-    pub(super) fn find(&self, name: &[u8]) -> (Place, Known<'a, E>) {
-        let mut place = Place::default();
+    pub(super) fn find(&self, name: &[u8]) -> (Position, Known<'a, E>) {
+        let mut place = Position::default();
         let shown = match self.cells {
             Stamped::Packed { plain, stamps } => PlainState::<E>::find(plain, name)
                 .ok()

@@ -1,6 +1,6 @@
 //! The state of a replicated collection, and changing it.
 
-use super::parts::{Known, Parts, Place};
+use super::parts::{Known, Parts, Position};
 use super::{Cells, Element, Shown, Spot};
 use super::{packed, tombs};
 use crate::algebra::{Algebra, DataType, MAX_PACKED, Packing, Tuning};
@@ -199,7 +199,7 @@ impl<S: Cells> Inner<S> {
     pub(super) fn put<E>(
         &mut self,
         name: &[u8],
-        place: Place,
+        place: Position,
         old: Option<&E::Value>,
         value: &E::Value,
         tuning: &Tuning,

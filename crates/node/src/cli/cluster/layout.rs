@@ -15,7 +15,7 @@ use super::ask::{Password, find, status_at};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use rufous::runtime::{DirError, DirLock, lock_data_dir};
-use rufous_server::cluster::settings::{Place, Wrong};
+use rufous_server::cluster::settings::{CoordinatorAddress, Wrong};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
@@ -65,9 +65,9 @@ impl FromStr for Agree {
         match text {
             "etcd" => Ok(Self::Etcd),
             "process" => Ok(Self::Process),
-            _ => match Place::parse(text)? {
-                Place::Etcd(_) => Ok(Self::At(text.to_owned())),
-                _ => Err(Wrong::Place),
+            _ => match CoordinatorAddress::parse(text)? {
+                CoordinatorAddress::Etcd(_) => Ok(Self::At(text.to_owned())),
+                _ => Err(Wrong::Coordinator),
             },
         }
     }
@@ -305,7 +305,7 @@ mod tests {
             "etcd://a",
             "http://a:1",
         ] {
-            assert_eq!(text.parse::<Agree>(), Err(Wrong::Place), "{text}");
+            assert_eq!(text.parse::<Agree>(), Err(Wrong::Coordinator), "{text}");
         }
     }
 

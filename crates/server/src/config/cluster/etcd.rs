@@ -1,11 +1,14 @@
 //! What an etcd wants to see of the node.
 
 use super::{Clustering, Param, Set, Wrong};
-use crate::cluster::settings::{EtcdAccess, Place};
+use crate::cluster::settings::{CoordinatorAddress, EtcdAccess};
 
 impl Clustering {
     /// The settings of that, which go together.
-    pub(super) fn etcd_access(&self, coordinator: &Place) -> Result<EtcdAccess, Wrong> {
+    pub(super) fn etcd_access(
+        &self,
+        coordinator: &CoordinatorAddress,
+    ) -> Result<EtcdAccess, Wrong> {
         let all = &self.etcd;
         let given = [
             ("cluster-etcd-ca-cert-file", &all.ca_cert_file),
@@ -17,7 +20,7 @@ impl Clustering {
         let is = |at: usize| !given[at].1.is_empty();
         let wrong = |at: usize, what: &str| Err((given[at].0, what.to_owned()));
         let first = given.iter().position(|(_, value)| !value.is_empty());
-        if let Some(at) = first.filter(|_| !matches!(coordinator, Place::Etcd(_))) {
+        if let Some(at) = first.filter(|_| !matches!(coordinator, CoordinatorAddress::Etcd(_))) {
             return wrong(
                 at,
                 "this needs an etcd as the coordinator: see cluster-coordinator",
