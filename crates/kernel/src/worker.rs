@@ -27,6 +27,7 @@
 mod store;
 
 mod boot;
+#[macro_use]
 mod chains;
 mod commit;
 mod contexts;
@@ -42,6 +43,7 @@ mod notes;
 mod open;
 mod opened;
 mod out;
+mod parking;
 mod running;
 mod saves;
 mod scratch;
@@ -111,7 +113,8 @@ pub struct Worker<P> {
     lattice: lattice::Lattices,
     contexts: contexts::ClientContexts,
     /// Present where the node is one of several.
-    chains: Option<Box<chains::Chains>>,
+    chains: Option<Box<chains::ChainHost>>,
+    parking: parking::Parking,
     program: PhantomData<P>,
 }
 
@@ -145,6 +148,7 @@ impl<P: Program> Worker<P> {
             lattice: lattice::Lattices::new(id, placement.workers()),
             contexts: contexts::ClientContexts::default(),
             chains: None,
+            parking: parking::Parking::default(),
             placement: placement.seen_by(id),
             program: PhantomData,
         }
@@ -377,17 +381,13 @@ impl<P: Program> Worker<P> {
             Message::Doubtful { multi } => self.on_doubtful(multi),
             Message::Lost(batch) => self.out.lost(&batch),
             Message::Unlock { ticket, txn } => self.on_unlock(now, ticket, txn),
-            Message::Await(arrival) => {
-                self.waits.on_arrival(from, *arrival, &mut store!(self));
-            }
+            Message::Await(arrival) => self.waits.on_arrival(from, *arrival, &mut store!(self)),
             Message::Waits(note) => self.waits.on_began(*note, &mut self.out),
             Message::Forget { conn, seq } => {
                 let client = Client::new(from, conn);
                 self.waits.on_forget(client, seq, &mut store!(self));
             }
-            Message::Replicate(bytes) => {
-                self.lattice.on_replicate(now, bytes, &mut store!(self));
-            }
+            Message::Replicate(bytes) => self.lattice.on_replicate(now, bytes, &mut store!(self)),
             Message::Told(number, bytes) => {
                 self.lattice.on_told(now, number, bytes, &mut store!(self));
             }
@@ -441,6 +441,13 @@ impl<P: Program> Worker<P> {
                         .on_replicas_equal(now, &mut store!(self), &mut self.out);
                 }
                 Call::LetGo(ticket) => self.let_go(now, ticket),
+                Call::Acquire(scope, work) => self.locks.acquire(scope, work),
+                Call::Answer(origin, batch) => self.answer(now, origin, batch),
+                Call::MappingTaken(mapping, own) => {
+                    self.lattice
+                        .on_mapping(now, (&mapping, own), &mut store!(self));
+                }
+                Call::ChainsLost => self.commit.on_chains_lost(&mut self.out),
                 Call::Exchange => {
                     let table = self.lattice.table();
                     let note = || Note::Exchange(Arc::clone(table));

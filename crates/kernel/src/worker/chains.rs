@@ -1,5 +1,6 @@
-//! This worker's part in chains: the effects in its shard's journal that chains replicate, what
-//! waits for chains, and the messages of workers of other nodes.
+//! The host of chains: this worker's replica of the chains of its slots, the effects in its
+//! shard's journal that chains replicate, and the messages to workers of other nodes that wait for
+//! the log.
 //!
 //! Invariants:
 //! 1. Effects of commands are passed to the chains before any message of a chain is applied to the
@@ -9,26 +10,27 @@
 //! 3. A write is not acknowledged before the log has committed it. Messages along the chain wait
 //!    for that too: no successor may have a write that this node could lose. Leases wait for
 //!    nothing.
-//! 4. No request is executed for a slot that this node does not serve.
-//!
-//! `state` has the data for this.
+//! 4. No request is executed for a slot that this node does not serve: [`SlotView`] says which
+//!    slots these are.
 
-mod state;
+mod figures;
+#[macro_use]
+mod view;
+#[cfg(test)]
+pub(super) mod tests;
 
-pub(super) use state::Chains;
-use state::slot_of;
-pub use state::{ChainFigures, ChainSettings, Said};
+pub use figures::{ChainFigures, ChainSettings, Said};
+pub(super) use view::{Kept, NOT_HERE, Needs, SlotView, UNSERVED};
 
-use super::Worker;
-use super::serving::Waiting;
+use super::out::{Call, Out};
+use super::store::Store;
 use crate::chains::{BySlot, Slots, items_of};
 use crate::durable::SlotMark;
+use crate::placement::Placement;
 use crate::planted::{self, Planted};
-use crate::program::Program;
-use rufous_base::Now;
-use rufous_base::limits::SLOTS;
-use rufous_base::slot::{slots_of_worker, worker_of_slot};
-use rufous_chain::{Envelope, Peer, Replica};
+use rufous_base::slot::{slot_of as slot_of_key, slots_of_worker};
+use rufous_base::{Now, WorkerId};
+use rufous_chain::{Envelope, Message, Peer, Refused, Replica};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -42,16 +44,36 @@ const MOST_SLOTS: usize = 16;
 const STEP_US: u64 = 4_000;
 const SECOND_US: u64 = 1_000_000;
 
-impl<P: Program> Worker<P> {
-    /// The node is one of several: no slot of strict keys is served before a mapping assigns it.
-    /// Call it before data is loaded.
-    pub fn join_chains(&mut self, settings: ChainSettings) {
-        self.shard.invite_all();
-        self.lattice.on_join();
-        self.commit.on_join();
-        self.chains = Some(Box::new(Chains {
+/// See the module's description.
+#[derive(Debug)]
+pub(super) struct ChainHost {
+    settings: ChainSettings,
+    /// Slots of this worker.
+    slots: Range<u16>,
+    replica: Option<Replica>,
+    /// The mapping to put in force, and this node's number in it.
+    mapping: Option<(Arc<Mapping>, NodeNo)>,
+    /// No slot of this worker has other members than this node: no chain needs writes.
+    is_alone: bool,
+    /// The length of the open frame's journal that chains have, or that came from them.
+    taken: usize,
+    /// The write that chains must have committed for the open frame to be committed.
+    appended: Option<u64>,
+    /// Messages that wait for the log, each with the last frame that it concerns.
+    held: VecDeque<(u64, Said)>,
+    out: Vec<Said>,
+    /// Copying or dropping is not finished.
+    more: bool,
+    /// When its next step is due.
+    step_at: u64,
+    figures: ChainFigures,
+}
+
+impl ChainHost {
+    pub(super) fn new(settings: ChainSettings, id: WorkerId, workers: usize) -> Self {
+        Self {
             settings,
-            slots: self.own_slots(),
+            slots: slots_of_worker(id.index(), workers),
             replica: None,
             mapping: None,
             is_alone: true,
@@ -59,90 +81,67 @@ impl<P: Program> Worker<P> {
             appended: None,
             held: VecDeque::new(),
             out: Vec::new(),
-            waiting: Waiting::default(),
             more: false,
             step_at: 0,
             figures: ChainFigures::default(),
-        }));
+        }
     }
 
     /// A mapping has come into force, in which this node has the number `own`. A mapping without
-    /// this node takes its slots away.
-    pub fn on_mapping(&mut self, now: Now, mapping: &Arc<Mapping>, own: Option<NodeNo>) {
-        if let Some(chains) = &mut self.chains {
-            let before = chains.replica.as_ref().map(Replica::me);
-            chains.mapping = own.or(before).map(|own| (Arc::clone(mapping), own));
-        }
-        self.take_up(now);
+    /// this node takes its slots away. [`ChainHost::take_up`] applies it.
+    pub(super) fn on_mapping(&mut self, mapping: &Arc<Mapping>, own: Option<NodeNo>) {
+        let before = self.replica.as_ref().map(Replica::me);
+        self.mapping = own.or(before).map(|own| (Arc::clone(mapping), own));
     }
 
-    /// Puts the newest mapping in force, once the data on disk is known.
-    fn take_up(&mut self, now: Now) {
-        if !self.is_serving() {
-            return;
-        }
-        let Some(chains) = &mut self.chains else {
-            return;
+    /// Applies the newest mapping, now that the data on disk is known. False if there is none.
+    pub(super) fn take_up(&mut self, now: Now, store: &mut Store<'_>, out: &mut Out) -> bool {
+        let Some((mapping, own)) = self.mapping.take() else {
+            return false;
         };
-        let Some((mapping, own)) = chains.mapping.take() else {
-            return;
-        };
-        let known = chains.replica.as_ref();
+        let known = self.replica.as_ref();
         let is_new = known.is_none_or(|known| known.me() != own);
         if is_new {
-            let (settings, is_first) = (chains.settings, chains.replica.is_none());
-            let replica = self.new_replica(now, own, settings, is_first);
-            self.shard.observers_mut().set_journaling(true);
-            if let Some(chains) = &mut self.chains {
-                chains.replica = Some(replica);
-            }
+            self.replica = Some(self.new_replica(now, own, store));
+            store.shard.observers_mut().set_journaling(true);
         }
-        let taken = self.with_replica(now, |replica, store| {
-            replica.take_up(&mapping, store, now.mono_us)
+        let taken = self.with_replica(now, store, |replica, slots| {
+            replica.take_up(&mapping, slots, now.mono_us)
         });
-        if matches!(taken, Some(Ok(_))) {
-            self.lattice
-                .on_mapping(now, (&mapping, own), &mut store!(self));
-        }
-        let Some(chains) = &mut self.chains else {
-            return;
-        };
         match taken {
             Some(Ok(true)) => {
-                let mut named = chains.slots.clone().map(|slot| mapping.chains.of(slot));
-                chains.is_alone = !named.any(|chain| chain.names(own) && chain.named().count() > 1);
+                let mut named = self.slots.clone().map(|slot| mapping.chains.of(slot));
+                self.is_alone = !named.any(|chain| chain.names(own) && chain.named().count() > 1);
             }
-            Some(Err(_)) => chains.figures.refused_mappings += 1,
+            Some(Err(_)) => self.figures.refused_mappings += 1,
             // It may contain this node as it was before its start: a later one will not.
             Some(Ok(false)) | None => {}
         }
-        match is_new {
-            true => self.note_slots(self.own_slots()),
-            false => self.note_changed(),
+        if is_new {
+            self.mark_slots(self.slots.clone(), store);
+        } else {
+            self.mark_changed(store);
         }
-        self.end_waits_elsewhere(now);
-        self.settle_chains(now);
+        if matches!(taken, Some(Ok(_))) {
+            out.call(Call::MappingTaken(mapping, own));
+        }
+        true
     }
 
-    /// `is_first`: this node has had no other number since its start.
-    fn new_replica(
-        &self,
-        now: Now,
-        own: NodeNo,
-        settings: ChainSettings,
-        is_first: bool,
-    ) -> Replica {
+    fn new_replica(&self, now: Now, own: NodeNo, store: &Store<'_>) -> Replica {
+        let settings = self.settings;
+        // The node has had no other number since its start.
+        let is_first = self.replica.is_none();
         let started_us = (settings.has_run || !is_first).then_some(now.mono_us);
-        let workers = self.placement.workers() as u16;
         let mut replica = Replica::new(
             own,
-            self.id.0,
-            workers,
+            store.id.0,
+            store.workers() as u16,
             settings.incarnation,
             settings.lease_us,
             started_us,
         );
-        for (slot, mark) in self.shard.marks().slots() {
+        for (slot, mark) in store.shard.marks().slots() {
             match mark {
                 // Under another number it was a different node.
                 SlotMark::Whole(seq) if is_first => replica.restore(*slot, *seq),
@@ -156,262 +155,290 @@ impl<P: Program> Worker<P> {
     fn with_replica<R>(
         &mut self,
         now: Now,
+        store: &mut Store<'_>,
         act: impl FnOnce(&mut Replica, &mut Slots<'_>) -> R,
     ) -> Option<R> {
-        self.append_to_chains();
-        let chains = self.chains.as_mut()?;
-        let replica = chains.replica.as_mut()?;
-        let mut store = Slots::new(&mut self.shard, now, LOOKS);
-        let result = act(replica, &mut store);
-        chains.figures.refused_effects += u64::from(store.refused);
-        if !planted::is(Planted::CarriedAsOwn) {
-            chains.taken = self.shard.journal().len();
-        }
+        self.append(store);
+        let replica = self.replica.as_mut()?;
+        let mut slots = Slots::new(store.shard, now, LOOKS);
+        let result = act(replica, &mut slots);
+        self.figures.refused_effects += u64::from(slots.refused);
+        self.note_applied(store);
         Some(result)
     }
 
-    fn own_slots(&self) -> Range<u16> {
-        slots_of_worker(self.id.index(), self.placement.workers())
-    }
-
-    /// Notes slots whose chain has changed or become active.
-    fn note_changed(&mut self) {
-        let chains = self.chains.as_mut();
-        let replica = chains.and_then(|chains| chains.replica.as_mut());
-        let changed = replica.map(Replica::take_changed).unwrap_or_default();
-        if !changed.is_empty() {
-            self.note_slots(changed);
-        }
+    /// Marks slots whose chain has changed or become active.
+    fn mark_changed(&mut self, store: &mut Store<'_>) {
+        let changed = self.replica.as_mut().map(Replica::take_changed);
+        self.mark_slots(changed.unwrap_or_default(), store);
     }
 
     /// Marks slots in the log with what is here of them, and sets their ownership.
-    fn note_slots(&mut self, slots: impl IntoIterator<Item = u16>) {
-        let Some(chains) = &self.chains else {
-            return;
-        };
+    fn mark_slots(&mut self, slots: impl IntoIterator<Item = u16>, store: &mut Store<'_>) {
         for slot in slots {
-            self.shard.mark_slot(slot, chains.mark_of(slot));
-            let is_own = chains.replica.as_ref().is_some_and(|r| r.is_open(slot));
-            self.shard.set_guest(slot, !is_own);
+            store.shard.mark_slot(slot, self.mark_of(slot));
+            let is_own = self.replica.as_ref().is_some_and(|r| r.is_open(slot));
+            store.shard.set_guest(slot, !is_own);
         }
-        if !planted::is(Planted::CarriedAsOwn) {
-            self.note_taken();
+        self.note_applied(store);
+    }
+
+    fn mark_of(&self, slot: u16) -> Option<SlotMark> {
+        let replica = self.replica.as_ref()?;
+        match replica.complete_seq(slot) {
+            Some(seq) => Some(SlotMark::Whole(seq)),
+            None => replica.has_part(slot).then_some(SlotMark::Part),
         }
     }
 
-    /// Later additions to the journal do not go to chains.
-    fn note_taken(&mut self) {
-        let taken = self.shard.journal().len();
-        if let Some(chains) = &mut self.chains {
-            chains.taken = taken;
+    /// The journal so far does not go to chains.
+    fn note_applied(&mut self, store: &mut Store<'_>) {
+        if !planted::is(Planted::CarriedAsOwn) {
+            self.taken = store.shard.journal().len();
         }
     }
 
     /// Handles a message of a worker of another node.
-    pub fn on_peer(&mut self, now: Now, from: Peer, envelope: Envelope) {
+    pub(super) fn on_peer(
+        &mut self,
+        now: Now,
+        from: Peer,
+        envelope: Envelope,
+        store: &mut Store<'_>,
+    ) {
         let slot = slot_of(&envelope.message);
-        let is_here = |slot: u16| worker_of_slot(slot, self.placement.workers()) == self.id;
-        if slot.is_some_and(|slot| usize::from(slot) >= SLOTS || !is_here(slot)) {
+        if slot.is_some_and(|slot| !self.slots.contains(&slot)) {
             return;
         }
-        let refused = self.with_replica(now, |replica, store| {
-            replica.receive(from, envelope, store, now.mono_us);
-            if let Some(slot) = slot.filter(|_| store.refused) {
+        let received = self.with_replica(now, store, |replica, slots| {
+            replica.receive(from, envelope, slots, now.mono_us);
+            if let Some(slot) = slot.filter(|_| slots.refused) {
                 replica.learn_anew(slot);
             }
         });
-        if refused.is_some() {
-            if slot.is_some() {
-                self.note_slots(slot);
-            }
-            self.want_steps();
-            self.settle_chains(now);
+        // Without a replica, the marks on disk are still needed.
+        if received.is_some() {
+            self.mark_slots(slot, store);
         }
     }
 
     /// A session with a node begins.
-    pub fn on_peer_up(&mut self, now: Now, node: NodeNo) {
-        self.lattice.on_peer_up(node);
-        self.with_replica(now, |replica, _| replica.peer_up(node));
-        self.send_what_waits();
+    pub(super) fn on_peer_up(&mut self, now: Now, node: NodeNo, store: &mut Store<'_>) {
+        self.with_replica(now, store, |replica, _| replica.peer_up(node));
     }
 
     /// Performs work that is due by the clock, and a part of long operations. `has_room`: nodes to
     /// which parts of copies may be sent now.
-    pub fn step_chains(&mut self, now: Now, has_room: impl Fn(NodeNo) -> bool) {
-        if self.chains.is_none() {
+    pub(super) fn on_tick(
+        &mut self,
+        now: Now,
+        has_room: impl Fn(NodeNo) -> bool,
+        store: &mut Store<'_>,
+    ) {
+        let replica = self.replica.as_ref();
+        if replica.is_some_and(|replica| replica.wake_at() <= now.mono_us) {
+            self.with_replica(now, store, |replica, _| replica.tick(now.mono_us));
+            self.mark_changed(store);
+        }
+        if !self.more || now.mono_us < self.step_at {
             return;
         }
-        self.take_up(now);
-        self.look_after_waiters(now);
-        self.lattice.take_part(now, &mut store!(self));
-        let is_due = |chains: &Chains| {
-            let replica = chains.replica.as_ref();
-            replica.is_some_and(|replica| replica.wake_at() <= now.mono_us)
-        };
-        if self.chains.as_deref().is_some_and(is_due) {
-            self.with_replica(now, |replica, _| replica.tick(now.mono_us));
-            self.note_changed();
-        }
-        let works = |chains: &Chains| chains.more && now.mono_us >= chains.step_at;
-        if self.chains.as_deref().is_some_and(works) {
-            let worked = self.with_replica(now, |replica, store| {
-                let more = replica.work(store, MOST_SLOTS, has_room);
-                (
-                    more,
-                    store.copied as u64,
-                    std::mem::take(&mut store.cleared),
-                )
-            });
-            let (more, copied, cleared) = worked.unwrap_or_default();
-            self.note_cleared(&cleared);
-            let workers = self.placement.workers() as u64;
-            if let Some(chains) = &mut self.chains {
-                let per_byte = |rate| (copied * workers * SECOND_US).checked_div(rate);
-                let pause_us = per_byte(chains.settings.move_rate).unwrap_or(0);
-                (chains.more, chains.step_at) = (more, now.mono_us + pause_us.max(STEP_US));
-            }
-        }
-        self.settle_chains(now);
+        let worked = self.with_replica(now, store, |replica, slots| {
+            let more = replica.work(slots, MOST_SLOTS, has_room);
+            (more, slots.copied, std::mem::take(&mut slots.cleared))
+        });
+        let (more, copied, cleared) = worked.unwrap_or_default();
+        // Dropped slots leave no mark.
+        self.mark_slots(cleared, store);
+        let sent = (copied * store.workers()) as u64 * SECOND_US;
+        let pause_us = sent.checked_div(self.settings.move_rate).unwrap_or(0);
+        (self.more, self.step_at) = (more, now.mono_us + pause_us.max(STEP_US));
     }
 
-    /// Dropped slots leave no mark.
-    fn note_cleared(&mut self, slots: &[u16]) {
-        let Some(chains) = &self.chains else {
-            return;
+    /// The chains may have progressed. False where no mapping was applied yet.
+    pub(super) fn on_progress(&mut self, out: &mut Out) -> bool {
+        let Some(replica) = &mut self.replica else {
+            return false;
         };
-        for slot in slots {
-            self.shard.mark_slot(*slot, chains.mark_of(*slot));
-        }
-        self.note_taken();
-    }
-
-    fn want_steps(&mut self) {
-        if let Some(chains) = &mut self.chains {
-            chains.more |= chains.replica.as_ref().is_some_and(Replica::has_work);
-        }
-    }
-
-    /// Reports the progress of chains to all that wait for it.
-    fn settle_chains(&mut self, now: Now) {
-        self.want_steps();
-        let Some(chains) = &mut self.chains else {
-            return;
-        };
-        let Some(replica) = &mut chains.replica else {
-            return;
-        };
+        self.more |= replica.has_work();
         if replica.take_lost() {
-            chains.figures.lost += 1;
-            self.commit.on_chains_lost(&mut self.out);
-            self.carry_out(now);
+            self.figures.lost += 1;
+            out.call(Call::ChainsLost);
         }
-        self.send_what_waits();
-        self.log_moved_on(now);
-        self.look_after_parked(now);
-        self.tell_clients(now);
-    }
-
-    /// Sends the messages that no longer wait, and opens gates.
-    pub(super) fn send_what_waits(&mut self) {
-        let (frame, logged) = (self.commit.open_frame(&mut self.shard), self.logged());
-        let Some(chains) = &mut self.chains else {
-            return;
-        };
-        let settled = chains.replica.as_ref().map_or(0, Replica::settled);
-        self.commit.on_settled(settled);
-        chains.collect(frame);
-        chains.release(logged);
+        true
     }
 
     /// Passes the open frame's effects to the chains, unless they have them.
-    pub(super) fn append_to_chains(&mut self) {
-        let Some(chains) = &mut self.chains else {
-            return;
-        };
-        let (from, journaled) = (chains.taken, self.shard.journal().len());
-        let replica = chains.replica.as_mut().filter(|_| !chains.is_alone);
+    fn append(&mut self, store: &mut Store<'_>) {
+        let (from, journaled) = (self.taken, store.shard.journal().len());
+        let replica = self.replica.as_mut().filter(|_| !self.is_alone);
         let Some(replica) = replica.filter(|_| from < journaled) else {
-            chains.taken = journaled;
+            self.taken = journaled;
             return;
         };
-        let journal = std::mem::take(self.shard.journal());
+        let journal = std::mem::take(store.shard.journal());
         let mut parts = BySlot::default();
-        let placement = &self.placement;
+        let placement = store.placement;
         let whole = parts.take(&journal[from..], &|key| placement.lattice(key).is_some());
         debug_assert!(whole.is_ok(), "a journal has entries");
-        chains.figures.spread += parts.spread;
-        let mut slots = Vec::with_capacity(parts.slots.len());
-        for (slot, bytes) in parts.slots {
-            let mut store = Slots::new(&mut self.shard, Now::default(), 0);
-            for item in items_of(&bytes) {
-                chains.appended = Some(replica.append(slot, item.into(), &mut store));
-                chains.figures.appended += 1;
+        self.figures.spread += parts.spread;
+        for (slot, bytes) in &parts.slots {
+            let mut slots = Slots::new(store.shard, Now::default(), 0);
+            for item in items_of(bytes) {
+                self.appended = Some(replica.append(*slot, item.into(), &mut slots));
+                self.figures.appended += 1;
             }
-            slots.push(slot);
         }
-        *self.shard.journal() = journal;
-        for slot in slots {
-            self.shard.mark_slot(slot, chains.mark_of(slot));
+        *store.shard.journal() = journal;
+        for slot in parts.slots.into_keys() {
+            store.shard.mark_slot(slot, self.mark_of(slot));
         }
-        self.note_taken();
+        self.taken = store.shard.journal().len();
+    }
+
+    /// The open frame ends. Returns the last write of chains in it, if any.
+    pub(super) fn on_frame_ends(&mut self, store: &mut Store<'_>) -> Option<u64> {
+        self.append(store);
+        self.appended.take()
+    }
+
+    /// The open frame was logged at this position.
+    pub(super) fn on_frame(&mut self, frame: u64) {
+        self.taken = 0;
+        self.collect(frame);
+    }
+
+    /// Collects the replica's messages: they concern everything up to this frame.
+    fn collect(&mut self, frame: u64) {
+        let Some(replica) = &mut self.replica else {
+            return;
+        };
+        for (to, envelope) in replica.take_messages() {
+            let slot = slot_of(&envelope.message);
+            let learner = slot.and_then(|slot| replica.mapping()?.chains.of(slot).learner);
+            let said = Said {
+                learning: learner.is_some_and(|no| no == to.node || no == replica.me()),
+                to,
+                envelope,
+            };
+            match slot {
+                Some(_) => self.held.push_back((frame, said)),
+                None => self.out.push(said),
+            }
+        }
+    }
+
+    /// The log has committed this position; `open` is that of the open frame. Releases the messages
+    /// that need no more.
+    pub(super) fn on_log(&mut self, open: u64, logged: u64) {
+        self.collect(open);
+        let is_due = |(frame, _): &mut (u64, Said)| {
+            *frame <= logged || planted::is(Planted::SaidBeforeLogged)
+        };
+        while let Some((_, said)) = self.held.pop_front_if(is_due) {
+            self.out.push(said);
+        }
     }
 
     /// Messages for workers of other nodes.
-    pub fn take_peer_messages(&mut self) -> Vec<Said> {
-        match &mut self.chains {
-            Some(chains) => std::mem::take(&mut chains.out),
-            None => Vec::new(),
+    pub(super) fn take_messages(&mut self) -> Vec<Said> {
+        std::mem::take(&mut self.out)
+    }
+}
+
+/// What others ask.
+impl ChainHost {
+    /// The writes that chains have committed.
+    pub(super) fn settled(&self) -> u64 {
+        self.replica.as_ref().map_or(0, Replica::settled)
+    }
+
+    /// The latest time of the next [`ChainHost::on_tick`].
+    pub(super) fn wake_us(&self) -> Option<u64> {
+        let wake_at = self.replica.as_ref()?.wake_at();
+        let step_at = self.more.then_some(self.step_at);
+        Some(step_at.map_or(wake_at, |step_at| step_at.min(wake_at)))
+    }
+
+    /// Whether no slot of this worker has other members than this node.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
+    fn mapping(&self) -> Option<&Arc<Mapping>> {
+        self.replica.as_ref()?.mapping()
+    }
+
+    fn is_head(&self, slot: u16) -> bool {
+        let replica = self.replica.as_ref();
+        replica.is_some_and(|replica| replica.is_head(slot))
+    }
+
+    /// Whether this node may execute such a request on a slot now.
+    fn serves(&self, now: Now, slot: u16, needs: Needs) -> Result<(), Refused> {
+        match (&self.replica, needs) {
+            (None, _) => Err(Refused::NotYet),
+            (Some(replica), Needs::Head) => replica.serves(slot, now.mono_us),
+            (Some(replica), Needs::Member) => replica.reads(slot, now.mono_us),
         }
     }
 
-    /// Whether replies wait for other nodes.
-    pub fn awaits_chains(&self) -> bool {
-        self.commit.gates() > 0
+    /// Whether keys are of several slots, some of which have copies at other nodes.
+    pub(super) fn is_spread<'k>(
+        &self,
+        keys: impl IntoIterator<Item = &'k [u8]>,
+        placement: &Placement,
+    ) -> bool {
+        let keys = keys.into_iter();
+        let mut slots = keys
+            .filter(|key| placement.lattice(key).is_none())
+            .map(slot_of_key);
+        let Some(first) = slots.next() else {
+            return false;
+        };
+        let mapping = self.mapping();
+        let is_shared =
+            |slot| mapping.is_some_and(|mapping| mapping.chains.of(slot).named().count() > 1);
+        let (mut differ, mut shared) = (false, is_shared(first));
+        for slot in slots {
+            differ |= slot != first;
+            shared |= is_shared(slot);
+        }
+        differ && shared
     }
 
-    /// The latest time at which [`Worker::step_chains`] must be called.
-    pub(super) fn chains_wake_us(&self) -> Option<u64> {
-        let chains = self.chains.as_ref()?;
-        let replica = chains.replica.as_ref()?;
-        let step = chains.more.then_some(chains.step_at);
-        let parked = self.parked_until_us();
-        let passed = self.commit.has_passed().then_some(0);
-        step.into_iter()
-            .chain(parked)
-            .chain(passed)
-            .chain([replica.wake_at()])
-            .min()
+    /// For a slot that this node serves now: the epoch since which its chain is unchanged.
+    pub(super) fn answers_since(&self, now: Now, slot: u16) -> Option<u64> {
+        self.serves(now, slot, Needs::Head).ok()?;
+        Some(self.mapping()?.chains.of(slot).since)
     }
 
     /// Slots whose learners have all data, with the epochs of their chains.
-    pub fn learned(&self) -> Vec<(u16, NodeNo, u64)> {
-        let replica = self
-            .chains
-            .as_ref()
-            .and_then(|chains| chains.replica.as_ref());
+    pub(super) fn learned(&self) -> Vec<(u16, NodeNo, u64)> {
+        let replica = self.replica.as_ref();
         replica.map_or_else(Vec::new, |replica| replica.synced().collect())
     }
 
     /// Slots whose data here is not as it should be.
-    pub fn broken_slots(&self) -> Vec<u16> {
-        let chains = self.chains.as_ref();
-        let replica = chains.and_then(|chains| chains.replica.as_ref());
+    pub(super) fn broken(&self) -> Vec<u16> {
+        let replica = self.replica.as_ref();
         replica.map_or_else(Vec::new, |replica| replica.broken().collect())
     }
 
-    pub fn chain_figures(&self) -> Option<ChainFigures> {
-        let chains = self.chains.as_ref()?;
-        let mut figures = chains.figures;
-        figures.waiting = self.commit.gates() as u64;
-        figures.held = chains.held.len() as u64;
-        figures.parked = chains.waiting.len() as u64;
-        if let Some(replica) = &chains.replica {
+    /// The counters, without those of frames and requests that wait.
+    pub(super) fn figures(&self) -> ChainFigures {
+        let mut figures = self.figures;
+        figures.held = self.held.len() as u64;
+        if let Some(replica) = &self.replica {
             figures.broken = replica.broken().count() as u64;
             let counts = replica.counts();
             (figures.served, figures.member, figures.whole) =
                 (counts.open, counts.member, counts.whole);
         }
-        Some(figures)
+        figures
     }
+}
+
+fn slot_of(message: &Message) -> Option<u16> {
+    message.chain().map(|(slot, _)| slot)
 }

@@ -55,13 +55,13 @@ impl<P: Program> Worker<P> {
             tells: self.shard.observers().journal_tells(),
             ..FrameEnd::default()
         };
-        self.append_to_chains();
         if let Some(chains) = &mut self.chains {
-            (end.written, end.settled) = chains.take_written();
+            end.written = chains.on_frame_ends(&mut store!(self));
+            end.settled = chains.settled();
         }
         let frame = self.commit.on_frame(end, &mut self.shard);
         if let Some(chains) = &mut self.chains {
-            chains.end_frame(frame);
+            chains.on_frame(frame);
         }
     }
 
@@ -131,9 +131,7 @@ impl<P: Program> Worker<P> {
 
     /// Reports the progress of the log to all that wait for it.
     pub(super) fn log_moved_on(&mut self, now: Now) {
-        if self.chains.is_some() {
-            self.send_what_waits();
-        }
+        self.log_to_chains();
         self.commit.on_progress(&store!(self), &mut self.out);
         self.carry_out(now);
         self.note_saves();

@@ -118,7 +118,7 @@ impl<P: Program> Worker<P> {
 
     /// Why a command on whole databases cannot be executed.
     pub fn refuses_action(&self, action: NodeAction) -> Option<String> {
-        let is_alone = self.chains.as_ref().is_none_or(|chains| chains.is_alone);
+        let is_alone = self.chains.as_ref().is_none_or(|chains| chains.is_alone());
         if matches!(action, NodeAction::SwapDb(..)) && !is_alone {
             return Some(
                 "changes keys of all slots at once, and slots have copies at other nodes".into(),
@@ -165,7 +165,7 @@ impl<P: Program> Worker<P> {
         match &self.chains {
             None => self.shard.flush(db),
             // No other node has any of its keys, and none is to receive them.
-            Some(chains) if chains.is_alone && !self.shard.walks_slots() => self.shard.flush(db),
+            Some(chains) if chains.is_alone() && !self.shard.walks_slots() => self.shard.flush(db),
             Some(_) => self.shard.flush_own(db, now),
         }
         self.lattice.on_flush(now, db, &mut store!(self));

@@ -5,15 +5,16 @@
 use super::mail::Mail;
 use super::saves::CutOf;
 use super::store::Store;
-use super::{Message, boot};
+use super::{Message, Work, boot};
 use crate::batch::{Batch, Header};
 use crate::durable::keeper::Keeper;
 use crate::durable::{Event, Note};
-use crate::lock::Ticket;
+use crate::lock::{Scope, Ticket};
 use crate::replicate::replicas::To;
 use rufous_base::WorkerId;
 use rufous_base::disk::DiskRequest;
 use rufous_lattice::Stamp;
+use rufous_mapping::{Mapping, NodeNo};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -66,6 +67,14 @@ pub(super) enum Call {
     ReplicasEqual,
     /// Ends a hold.
     LetGo(Ticket),
+    /// Holds keys for work.
+    Acquire(Scope, Work),
+    /// Replies to the requests of a worker, which may be this one.
+    Answer(WorkerId, Box<Batch>),
+    /// A mapping was applied to the slots here, in which this node has or had this number.
+    MappingTaken(Arc<Mapping>, NodeNo),
+    /// The outcome of writes that wait for chains is unknown.
+    ChainsLost,
     /// Counters that were held back have been restored: their number, and the latest time at which
     /// one was written.
     CountsRestored { count: u64, latest: Stamp },

@@ -1,7 +1,7 @@
 //! The worker's part in clients that wait for data (`waiting`): it executes their requests, and
 //! sends the reports to the workers of their clients.
 
-use super::serving::NOBODY;
+use super::chains::{Kept, Needs, UNSERVED};
 use super::waiting::{Clients, NoData, Serve, Told, Unserved};
 use super::{Message, WaitEnd, Worker};
 use crate::batch::Batch;
@@ -97,22 +97,18 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Checks the slots of awaited keys periodically.
-    pub(super) fn look_after_waiters(&mut self, now: Now) {
-        if self.chains.is_some() && self.waits.must_look(now) {
-            self.end_waits_elsewhere(now);
-        }
-    }
-
     /// Ends waits for slots that this node does not serve: their clients are redirected, instead of
     /// waiting for their timeouts.
     pub(super) fn end_waits_elsewhere(&mut self, now: Now) {
+        let Some(view) = slot_view!(self, now) else {
+            return;
+        };
         let keys = self.waits.keys();
         let unserved = keys.filter_map(|(waiter, key)| {
             Some(Unserved {
                 waiter,
                 slot: slot_of(key),
-                refused: self.unserved(now, key, false)?,
+                refused: view.unserved(key, Needs::Head)?,
             })
         });
         let unserved = unserved.collect();
@@ -123,9 +119,9 @@ impl<P: Program> Worker<P> {
             let mut reply = Output::default();
             match key.refused {
                 Refused::Elsewhere(_) => {
-                    self.refuse_elsewhere(key.slot, &header, false, &mut reply);
+                    view.refuse_elsewhere::<P>(key.slot, &header, Kept::Reply, &mut reply);
                 }
-                Refused::NotYet => P::refuse_slot(NOBODY, header.resp3, &mut reply),
+                Refused::NotYet => P::refuse_slot(UNSERVED, header.resp3, &mut reply),
             }
             let mut batch = Box::<Batch>::default();
             batch.push_reply(header, reply);

@@ -7,7 +7,6 @@
 
 use super::Worker;
 use crate::program::Program;
-use rufous_base::slot::slot_of;
 
 /// Linear transactions will support these.
 pub const SEVERAL: &str = "CROSSSLOT The command may write keys of several slots, and slots have copies at other nodes: \
@@ -16,26 +15,8 @@ pub const SEVERAL: &str = "CROSSSLOT The command may write keys of several slots
 impl<P: Program> Worker<P> {
     /// Whether keys are of several slots, some of which have copies at other nodes.
     pub fn is_spread<'k>(&self, keys: impl IntoIterator<Item = &'k [u8]>) -> bool {
-        let Some(chains) = &self.chains else {
-            return false;
-        };
-        let strict = |key: &&[u8]| self.placement.lattice(key).is_none();
-        let mut slots = keys.into_iter().filter(strict).map(slot_of);
-        let Some(first) = slots.next() else {
-            return false;
-        };
-        let mapping = chains
-            .replica
-            .as_ref()
-            .and_then(|replica| replica.mapping());
-        let is_shared =
-            |slot| mapping.is_some_and(|mapping| mapping.chains.of(slot).named().count() > 1);
-        let (mut differ, mut shared) = (false, is_shared(first));
-        for slot in slots {
-            differ |= slot != first;
-            shared |= is_shared(slot);
-        }
-        differ && shared
+        let chains = self.chains.as_ref();
+        chains.is_some_and(|chains| chains.is_spread(keys, &self.placement))
     }
 
     /// Whether a command may not be executed on these keys together.

@@ -1,0 +1,160 @@
+//! Which slots this node serves, and the replies to requests for others.
+
+use super::ChainHost;
+use crate::batch::{Door, Header, Status};
+use crate::lock::KeyName;
+use crate::placement::Placement;
+use crate::program::Program;
+use rufous_base::slot::slot_of;
+use rufous_base::{Now, Output};
+use rufous_chain::Refused;
+
+pub(in crate::worker) const UNSERVED: &str = "CLUSTERDOWN Hash slot not served: its nodes do not reach one another, \
+                                              or have yet to say what they have; send it again";
+const MOVED: &str = "TRYAGAIN The keys have just moved to another node; send it again";
+
+/// The reply for [`Status::NotHere`].
+pub(in crate::worker) const NOT_HERE: &str = "NOTHERE";
+
+/// Which nodes may execute a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::worker) enum Needs {
+    /// The head of the slot's chain.
+    Head,
+    /// Any member of it.
+    Member,
+}
+
+impl Needs {
+    /// Any member may execute reads of clients at the redirecting door.
+    pub(in crate::worker) fn of<P: Program>(header: &Header) -> Self {
+        if header.door == Door::Redirected && !P::is_write(header.command) {
+            Needs::Member
+        } else {
+            Needs::Head
+        }
+    }
+}
+
+/// What the sender of a refused request receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::worker) enum Kept {
+    /// The request with its reply, so that it can be forwarded.
+    Request,
+    Reply,
+}
+
+/// The chains of a worker at a time, with the placement of keys.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::worker) struct SlotView<'a> {
+    pub(in crate::worker) now: Now,
+    pub(in crate::worker) chains: &'a ChainHost,
+    pub(in crate::worker) placement: &'a Placement,
+    /// Lattice keys wait for the state of other nodes.
+    pub(in crate::worker) awaits_nodes: bool,
+}
+
+/// The slots of a worker now; `None` where the node is not one of several.
+macro_rules! slot_view {
+    ($worker:expr, $now:expr) => {
+        $worker
+            .chains
+            .as_deref()
+            .map(|chains| $crate::worker::chains::SlotView {
+                now: $now,
+                chains,
+                placement: &$worker.placement,
+                awaits_nodes: $worker.lattice.awaits_nodes(),
+            })
+    };
+}
+
+impl SlotView<'_> {
+    fn is_lattice(&self, key: &[u8]) -> bool {
+        self.placement.lattice(key).is_some()
+    }
+
+    /// Why this node may not execute a request on a key now, if it may not.
+    pub(in crate::worker) fn unserved(&self, key: &[u8], needs: Needs) -> Option<Refused> {
+        if self.is_lattice(key) {
+            return self.awaits_nodes.then_some(Refused::NotYet);
+        }
+        self.chains.serves(self.now, slot_of(key), needs).err()
+    }
+
+    /// The slot of the first of these keys that this node does not serve, and why.
+    pub(in crate::worker) fn first_unserved<'k>(
+        &self,
+        keys: impl IntoIterator<Item = &'k [u8]>,
+        needs: Needs,
+    ) -> Option<(u16, Refused)> {
+        let mut keys = keys.into_iter();
+        keys.find_map(|key| Some((slot_of(key), self.unserved(key, needs)?)))
+    }
+
+    /// Whether a request on these keys, which waits for this slot, may be executed now.
+    pub(in crate::worker) fn serves(
+        &self,
+        slot: u16,
+        keys: &[KeyName],
+        needs: Needs,
+    ) -> Result<(), Refused> {
+        if self.awaits_nodes_for(keys) {
+            return Err(Refused::NotYet);
+        }
+        if keys.iter().all(|(_, key)| self.is_lattice(key)) {
+            // No chain has any data of these.
+            return Ok(());
+        }
+        self.chains.serves(self.now, slot, needs)
+    }
+
+    /// Whether some of these keys wait for the state of other nodes.
+    fn awaits_nodes_for(&self, keys: &[KeyName]) -> bool {
+        self.awaits_nodes && keys.iter().any(|(_, key)| self.is_lattice(key))
+    }
+
+    /// Whether another node can execute a request that waits for a slot: a read, at the head. Lattice
+    /// keys are not forwarded to other nodes.
+    pub(in crate::worker) fn has_other(&self, slot: u16, keys: &[KeyName], needs: Needs) -> bool {
+        needs == Needs::Member && !self.chains.is_head(slot) && !self.awaits_nodes_for(keys)
+    }
+
+    /// Whether a command may not be executed on these keys together.
+    pub(in crate::worker) fn is_too_spread<'k, P: Program>(
+        &self,
+        command: u16,
+        keys: impl IntoIterator<Item = &'k [u8]>,
+    ) -> bool {
+        P::is_write(command)
+            && !P::is_of_each(command)
+            && self.chains.is_spread(keys, self.placement)
+    }
+
+    /// Refuses a request whose slot another node has.
+    pub(in crate::worker) fn refuse_elsewhere<P: Program>(
+        &self,
+        slot: u16,
+        header: &Header,
+        kept: Kept,
+        out: &mut Output,
+    ) -> Status {
+        let member = self.chains.mapping().and_then(|mapping| {
+            let head = mapping.chains.of(slot).head()?;
+            mapping.members.get(&head)
+        });
+        let redirected;
+        let (why, status) = match (member, header.door) {
+            (Some(member), Door::Redirected) => {
+                let (host, port) = member.for_clients();
+                redirected = format!("MOVED {slot} {host}:{port}");
+                (&*redirected, Status::Ready)
+            }
+            (_, Door::Forwarded) => (NOT_HERE, Status::NotHere),
+            (_, Door::Plain) if kept == Kept::Request => (NOT_HERE, Status::NotHere),
+            _ => (MOVED, Status::Ready),
+        };
+        P::refuse_slot(why, header.resp3, out);
+        status
+    }
+}

@@ -1,0 +1,226 @@
+//! Requests for slots that no node serves now: while the chain of a slot changes, for at most the
+//! duration of a lease. They wait until this node serves the slot, until another node does, or until
+//! they have waited too long.
+//!
+//! Invariants:
+//! 1. Requests for a slot are executed in order of arrival: later ones wait behind those that wait.
+//! 2. A request that has its keys is checked again: while it waited for them, the slot may have
+//!    moved.
+
+#[cfg(test)]
+mod tests;
+
+use super::Work;
+use super::chains::{Kept, Needs, SlotView, UNSERVED};
+use super::out::{Call, Out};
+use super::several::SEVERAL;
+use crate::batch::{Batch, Header, Status};
+use crate::lock::{KeyName, Scope, Ticket};
+use crate::program::Program;
+use rufous_base::limits::{COPY_PATIENCE_US, SLOT_PATIENCE_US};
+use rufous_base::slot::slot_of;
+use rufous_base::{Output, WorkerId};
+use rufous_chain::Refused;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The limit of waiting requests.
+const MOST: usize = 4096;
+
+/// A request of a worker, alone in its batch, with all its keys.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) origin: WorkerId,
+    pub(super) batch: Box<Batch>,
+    pub(super) keys: Vec<KeyName>,
+}
+
+impl Request {
+    fn header(&self) -> Header {
+        self.batch.requests[0].header
+    }
+
+    /// The call that answers it with a refusal.
+    fn refused(mut self, reply: Output, status: Status) -> Call {
+        self.batch.set_refusal(reply, status);
+        Call::Answer(self.origin, self.batch)
+    }
+}
+
+/// A request that has its keys.
+#[derive(Debug)]
+pub(super) struct Granted<'k> {
+    pub(super) ticket: Ticket,
+    pub(super) keys: &'k [KeyName],
+    pub(super) origin: WorkerId,
+    pub(super) batch: Box<Batch>,
+}
+
+#[derive(Debug)]
+struct Parked {
+    slot: u16,
+    until_us: u64,
+    request: Request,
+}
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub(super) struct Parking {
+    parked: VecDeque<Parked>,
+    /// The number of requests by slot.
+    slots: BTreeMap<u16, usize>,
+}
+
+impl Parking {
+    pub(super) fn len(&self) -> usize {
+        self.parked.len()
+    }
+
+    /// When the first request has waited too long.
+    pub(super) fn until_us(&self) -> Option<u64> {
+        self.parked.iter().map(|parked| parked.until_us).min()
+    }
+
+    /// Why a request on a key may not be executed now, if it may not.
+    #[inline]
+    pub(super) fn unserved<P: Program>(
+        &self,
+        header: &Header,
+        key: &[u8],
+        view: &SlotView<'_>,
+    ) -> Option<Refused> {
+        let unserved = view.unserved(key, Needs::of::<P>(header));
+        if unserved.is_none() && self.has(key) {
+            return Some(Refused::NotYet);
+        }
+        unserved
+    }
+
+    /// Whether requests wait for the slot of a key.
+    fn has(&self, key: &[u8]) -> bool {
+        !self.slots.is_empty() && self.slots.contains_key(&slot_of(key))
+    }
+
+    /// A request arrives for a slot that is not served yet: it waits. Where too many wait, appends
+    /// the reply.
+    pub(super) fn on_request<P: Program>(
+        &mut self,
+        slot: u16,
+        request: Request,
+        view: &SlotView<'_>,
+        reply: &mut Output,
+    ) -> Status {
+        let header = request.header();
+        if self.parked.len() >= MOST {
+            P::refuse_slot(UNSERVED, header.resp3, reply);
+            return Status::Ready;
+        }
+        let has_other = view.has_other(slot, &request.keys, Needs::of::<P>(&header));
+        let patience_us = if has_other {
+            COPY_PATIENCE_US
+        } else {
+            SLOT_PATIENCE_US
+        };
+        *self.slots.entry(slot).or_default() += 1;
+        self.parked.push_back(Parked {
+            slot,
+            until_us: view.now.mono_us + patience_us,
+            request,
+        });
+        Status::Later
+    }
+
+    /// Slots may be served now, and time has passed: lets requests run whose slots are served, and
+    /// refuses those that have waited too long or whose slots are elsewhere.
+    pub(super) fn on_progress<P: Program>(&mut self, view: &SlotView<'_>, out: &mut Out) {
+        for _ in 0..self.parked.len() {
+            let Some(parked) = self.parked.pop_front() else {
+                return;
+            };
+            let slot = parked.slot;
+            let header = parked.request.header();
+            let needs = Needs::of::<P>(&header);
+            let keys = &parked.request.keys;
+            let has_other = view.has_other(slot, keys, needs);
+            let serves = view.serves(slot, keys, needs);
+            if serves == Err(Refused::NotYet) && view.now.mono_us < parked.until_us {
+                self.parked.push_back(parked);
+                continue;
+            }
+            self.forget(slot);
+            let request = parked.request;
+            let mut reply = Output::default();
+            out.call(match serves {
+                Ok(()) => {
+                    let Request {
+                        origin,
+                        batch,
+                        keys,
+                    } = request;
+                    Call::Acquire(Scope::keys(keys), Work::Run { batch, origin })
+                }
+                Err(Refused::NotYet) if !has_other => {
+                    P::refuse_slot(UNSERVED, header.resp3, &mut reply);
+                    request.refused(reply, Status::Ready)
+                }
+                Err(_) => {
+                    let status =
+                        view.refuse_elsewhere::<P>(slot, &header, Kept::Request, &mut reply);
+                    request.refused(reply, status)
+                }
+            });
+        }
+    }
+
+    fn forget(&mut self, slot: u16) {
+        if let Some(count) = self.slots.get_mut(&slot) {
+            *count -= 1;
+            if *count == 0 {
+                self.slots.remove(&slot);
+            }
+        }
+    }
+
+    /// A request has its keys: returns it if it may be executed. Otherwise ends the hold, and lets
+    /// the request wait or refuses it.
+    pub(super) fn on_granted<P: Program>(
+        &mut self,
+        granted: Granted<'_>,
+        view: &SlotView<'_>,
+        out: &mut Out,
+    ) -> Option<Box<Batch>> {
+        let Granted {
+            ticket,
+            keys,
+            origin,
+            mut batch,
+        } = granted;
+        let header = batch.requests[0].header;
+        let names = || keys.iter().map(|(_, key)| &**key);
+        let mut reply = Output::default();
+        let status = if keys.len() > 1 && view.is_too_spread::<P>(header.command, names()) {
+            P::refuse_slot(SEVERAL, header.resp3, &mut reply);
+            Status::Ready
+        } else {
+            match view.first_unserved(names(), Needs::of::<P>(&header)) {
+                None => return Some(batch),
+                Some((slot, Refused::NotYet)) => {
+                    let request = Request {
+                        origin,
+                        batch: batch.copy_of(0),
+                        keys: keys.to_vec(),
+                    };
+                    self.on_request::<P>(slot, request, view, &mut reply)
+                }
+                Some((slot, Refused::Elsewhere(_))) => {
+                    view.refuse_elsewhere::<P>(slot, &header, Kept::Request, &mut reply)
+                }
+            }
+        };
+        out.call(Call::LetGo(ticket));
+        if status != Status::Later {
+            batch.set_refusal(reply, status);
+            out.call(Call::Answer(origin, batch));
+        }
+        None
+    }
+}
