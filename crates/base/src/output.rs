@@ -10,6 +10,8 @@ pub struct Output {
     pub bytes: Vec<u8>,
     /// Offsets never go down.
     pub shared: Vec<(usize, Arc<Vec<u8>>)>,
+    /// Offsets at which errors begin, ascending: as replies, or as elements of one.
+    pub errors: Vec<usize>,
 }
 
 impl Output {
@@ -21,6 +23,19 @@ impl Output {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.shared.clear();
+        self.errors.clear();
+    }
+
+    /// An error follows.
+    #[cold]
+    pub fn begin_error(&mut self) {
+        self.errors.push(self.bytes.len());
+    }
+
+    /// Whether the reply that was written after `mark` is an error.
+    #[inline]
+    pub fn is_error(&self, mark: (usize, usize)) -> bool {
+        !self.errors.is_empty() && self.errors.binary_search(&mark.0).is_ok()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -36,6 +51,7 @@ impl Output {
     pub fn truncate(&mut self, mark: (usize, usize)) {
         self.bytes.truncate(mark.0);
         self.shared.truncate(mark.1);
+        self.errors.truncate(self.errors_before(mark.0));
     }
 
     /// Appends a part of another output, given by two of its marks.
@@ -46,6 +62,15 @@ impl Output {
             self.shared
                 .push((base + offset - start.0, Arc::clone(value)));
         }
+        if !from.errors.is_empty() {
+            let errors = from.errors_before(start.0)..from.errors_before(end.0);
+            let moved = from.errors[errors].iter().map(|at| base + at - start.0);
+            self.errors.extend(moved);
+        }
+    }
+
+    fn errors_before(&self, end: usize) -> usize {
+        self.errors.partition_point(|at| *at < end)
     }
 
     /// All bytes in sending order, copied; for tests and embedded use.
@@ -81,5 +106,31 @@ mod tests {
         assert_eq!(b.to_vec(), b"_cXXd");
         a.truncate(start);
         assert_eq!(a.to_vec(), b"ab");
+    }
+
+    #[test]
+    fn errors_are_known_wherever_replies_are_moved() {
+        let mut a = Output::default();
+        let ok = a.mark();
+        a.bytes.extend_from_slice(b"+OK\r\n");
+        let error = a.mark();
+        a.begin_error();
+        a.bytes.extend_from_slice(b"-ERR\r\n");
+        let dash = a.mark();
+        a.bytes.extend_from_slice(b"-");
+        assert!(!a.is_error(ok) && a.is_error(error) && !a.is_error(dash));
+        let mut b = Output::default();
+        b.bytes.extend_from_slice(b"__");
+        b.append_range(&a, error, dash);
+        assert!(b.is_error((2, 0)) && b.errors.len() == 1);
+        b.append_range(&a, ok, error);
+        b.append_range(&a, dash, a.mark());
+        assert_eq!(b.errors, [2]);
+        // Another reply takes the place of the error.
+        a.truncate(error);
+        a.bytes.extend_from_slice(b"+OK\r\n");
+        assert!(!a.is_error(error));
+        b.clear();
+        assert_eq!(b.errors, []);
     }
 }

@@ -43,8 +43,8 @@ pub mod testing;
 
 pub use failure::Failure;
 pub use reply::Reply;
-pub use spec::{Command, Flags, Group, Joined, Keys, Spec};
-pub use table::{DataCommands, Table, data_commands};
+pub use spec::{Command, Flags, Group, Joined, Keys, Queued, Secrets, Spec};
+pub use table::{DataCommands, OUT_OF_MEMORY, Table, data_commands, unwritable};
 
 use rufous_base::Now;
 use rufous_base::rng::Rng;

@@ -30,6 +30,7 @@ impl<'a> Reply<'a> {
     }
 
     pub fn error(&mut self, failure: &Failure) {
+        self.out.begin_error();
         encode::error(&mut self.out.bytes, failure.text());
     }
 

@@ -213,9 +213,32 @@ pub enum Joined {
     Walk,
 }
 
-/// Properties of a command, as `COMMAND INFO` names them.
+/// What `EXEC` does with a command on the connection or the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flags(pub u32);
+pub enum Queued {
+    Runs,
+    Refused,
+    /// It counts all keys of one database; changes of the transaction that are not applied yet are
+    /// added.
+    Counts,
+    /// It begins when the transaction has ended, and the reply says only that it is scheduled.
+    Schedules,
+}
+
+/// The arguments of a command that are never shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrets {
+    None,
+    All,
+    /// The two after `AUTH`, which is no earlier than the second.
+    AfterAuth,
+    /// Values of settings that are secret.
+    Settings,
+}
+
+/// Properties of a command, as `COMMAND INFO` names them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(pub u64);
 
 impl Flags {
     pub const NONE: Flags = Flags(0);
@@ -257,12 +280,39 @@ impl Flags {
     pub const WALK: Flags = Flags(1 << 21);
     /// Runs at once between `MULTI` and `EXEC`, and belongs to the transactions of its connection.
     pub const AT_ONCE: Flags = Flags(1 << 22);
+    /// Runs at the connection's worker, and asks no other. Not for commands on data.
+    pub const LOCAL: Flags = Flags(1 << 23);
+    /// Not held back by `CLIENT PAUSE`, and neither is any with [`Flags::ADMIN`].
+    pub const UNPAUSED: Flags = Flags(1 << 24);
+    /// Runs what was queued since `MULTI`.
+    pub const EXEC: Flags = Flags(1 << 25);
+    /// Ends what `BEGIN` began, and runs its writes.
+    pub const COMMIT: Flags = Flags(1 << 26);
+    /// Its first argument is the database of later commands.
+    pub const SELECT: Flags = Flags(1 << 27);
+    /// Changes each of its keys, or the first that has something, independently of the others: it
+    /// may run on some of them alone.
+    pub const OF_EACH: Flags = Flags(1 << 28);
+    /// In `@dangerous`, as all with [`Flags::ADMIN`] are.
+    pub const DANGEROUS: Flags = Flags(1 << 29);
     /// Takes time in proportion to the data, not only to its arguments and its
     /// reply: such a command is timed on its own, where one with a long reply
     /// is timed once it has run. Not shown to clients.
     pub const SLOW: Flags = Flags(1 << 30);
     /// Only gathers subcommands. Not shown to clients.
     pub const CONTAINER: Flags = Flags(1 << 31);
+    /// [`Queued::Refused`].
+    pub const QUEUED_REFUSED: Flags = Flags(1 << 32);
+    /// [`Queued::Counts`].
+    pub const QUEUED_COUNTS: Flags = Flags(1 << 33);
+    /// [`Queued::Schedules`].
+    pub const QUEUED_SCHEDULES: Flags = Flags(1 << 34);
+    /// [`Secrets::All`].
+    pub const SECRET_ALL: Flags = Flags(1 << 35);
+    /// [`Secrets::AfterAuth`].
+    pub const SECRET_AUTH: Flags = Flags(1 << 36);
+    /// [`Secrets::Settings`].
+    pub const SECRET_SETTINGS: Flags = Flags(1 << 37);
 
     pub const fn or(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
@@ -282,6 +332,28 @@ impl Flags {
         ];
         let found = of.into_iter().find(|(flag, _)| self.has(*flag));
         found.map_or(Joined::Ok, |(_, joined)| joined)
+    }
+
+    /// What `EXEC` does with a command that it cannot run like any other.
+    pub fn queued(self) -> Queued {
+        let of = [
+            (Self::QUEUED_REFUSED, Queued::Refused),
+            (Self::QUEUED_COUNTS, Queued::Counts),
+            (Self::QUEUED_SCHEDULES, Queued::Schedules),
+        ];
+        let found = of.into_iter().find(|(flag, _)| self.has(*flag));
+        found.map_or(Queued::Runs, |(_, queued)| queued)
+    }
+
+    /// Which arguments are never shown.
+    pub fn secrets(self) -> Secrets {
+        let of = [
+            (Self::SECRET_ALL, Secrets::All),
+            (Self::SECRET_AUTH, Secrets::AfterAuth),
+            (Self::SECRET_SETTINGS, Secrets::Settings),
+        ];
+        let found = of.into_iter().find(|(flag, _)| self.has(*flag));
+        found.map_or(Secrets::None, |(_, secrets)| secrets)
     }
 
     /// The names shown to clients.
@@ -350,10 +422,7 @@ impl Spec {
         }
         if self.flags.has(Flags::ADMIN) {
             all.extend(["@admin", "@dangerous"]);
-        } else if matches!(
-            self.name,
-            "keys" | "flushall" | "flushdb" | "swapdb" | "sort" | "info" | "restore"
-        ) {
+        } else if self.flags.has(Flags::DANGEROUS) {
             all.push("@dangerous");
         }
         all.push(if self.flags.has(Flags::FAST) {

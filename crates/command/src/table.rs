@@ -11,6 +11,7 @@ use rufous_kernel::lock::KeyName;
 use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::{Any, Key, Shard};
 use rufous_kernel::{Context, Program, Unwritable};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// All commands on data; a command's id is its place here.
@@ -37,7 +38,9 @@ static RUNS: std::sync::LazyLock<Vec<&'static Command>> =
     std::sync::LazyLock::new(|| data_commands().collect());
 
 /// The reply to a command that may use more memory when there is no more.
-pub const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+pub const OUT_OF_MEMORY: Failure = Failure(Cow::Borrowed(
+    "OOM command not allowed when used memory > 'maxmemory'.",
+));
 
 /// The commands on data as the kernel's program.
 #[derive(Debug)]
@@ -58,7 +61,7 @@ impl Program for DataCommands {
         };
         match (RUNS[usize::from(command)].run)(&mut ctx, args, &mut reply) {
             Ok(()) => {
-                if context.quiet && reply.out.bytes.get(start.0) != Some(&b'-') {
+                if context.quiet && !reply.out.is_error(start) {
                     reply.out.truncate(start);
                     reply.ok();
                 }
@@ -80,7 +83,7 @@ impl Program for DataCommands {
     }
 
     fn refuse_growth(resp3: bool, out: &mut Output) {
-        Reply::new(out, resp3).error(&Failure::from(OUT_OF_MEMORY));
+        Reply::new(out, resp3).error(&OUT_OF_MEMORY);
     }
 
     fn refuse(command: u16, why: &str, resp3: bool, out: &mut Output) {
@@ -123,17 +126,12 @@ impl Program for DataCommands {
     }
 
     fn refuse_write(why: Unwritable<'_>, resp3: bool, out: &mut Output) {
-        Reply::new(out, resp3).error(&Failure::from(unwritable(why)));
+        Reply::new(out, resp3).error(&unwritable(why));
     }
 
     fn is_of_each(command: u16) -> bool {
-        // The others take from the first key that has something.
-        const NAMES: [&str; 10] = [
-            "del", "unlink", "blpop", "brpop", "lmpop", "blmpop", "zmpop", "bzmpop", "bzpopmin",
-            "bzpopmax",
-        ];
         let run = RUNS.get(usize::from(command));
-        run.is_some_and(|run| NAMES.contains(&run.spec.name))
+        run.is_some_and(|run| run.spec.flags.has(Flags::OF_EACH))
     }
 
     fn may_wait(command: u16) -> bool {
@@ -183,15 +181,17 @@ impl Program for DataCommands {
 }
 
 /// The reply to a write while changes are refused.
-fn unwritable(why: Unwritable<'_>) -> String {
-    match why {
+/// The reply to a command that may change the data while changes are refused.
+pub fn unwritable(why: Unwritable<'_>) -> Failure {
+    let text = match why {
         Unwritable::Log(why) => format!(
             "MISCONF Errors writing to the AOF file: {why}. Writes are refused until it can be written again; reads go on."
         ),
         Unwritable::Snapshot(why) => format!(
             "MISCONF The last snapshot failed: {why}. Writes are refused until a snapshot succeeds; reads go on."
         ),
-    }
+    };
+    text.into()
 }
 
 /// Commands by name.

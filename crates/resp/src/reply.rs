@@ -70,6 +70,12 @@ impl Default for ReplyLimits {
 /// Elements reserved for an aggregate before any of them has arrived.
 const FIRST_RESERVE: usize = 8;
 
+/// Whether a reply is an error, given its first bytes.
+#[inline]
+pub fn is_error(reply: &[u8]) -> bool {
+    reply.first() == Some(&b'-')
+}
+
 /// An aggregate in progress.
 #[derive(Debug)]
 struct Frame {

@@ -280,6 +280,7 @@ fn take(output: &mut Output) -> Output {
     let taken = Output {
         bytes: output.bytes.as_slice().to_vec(),
         shared: std::mem::take(&mut output.shared),
+        errors: std::mem::take(&mut output.errors),
     };
     output.clear();
     taken

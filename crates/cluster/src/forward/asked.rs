@@ -5,6 +5,7 @@ use rufous_base::Output;
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
 use rufous_kernel::Header;
 use rufous_mapping::NodeNo;
+use rufous_resp::reply::is_error;
 use rufous_wire::Bytes;
 use rufous_wire::message::Reply;
 use std::sync::Arc;
@@ -67,6 +68,14 @@ impl Asked {
     /// The reply, of which this is the last part.
     pub(super) fn whole(mut self, last: &Reply) -> Output {
         let mut out = Output::default();
+        let first = if self.part.is_empty() {
+            &last.bytes[..]
+        } else {
+            &self.part
+        };
+        if is_error(first) {
+            out.begin_error();
+        }
         if self.part.is_empty() {
             out.bytes.extend_from_slice(&last.bytes);
         } else {

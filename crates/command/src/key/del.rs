@@ -5,7 +5,7 @@ use rufous_base::Args;
 
 command! {
     /// Removes keys and tells how many there were.
-    DEL = run: "del", syntax "key [key ...]", arity -2, group Generic, since "1.0.0", flags WRITE | PER_KEY | SUM,
+    DEL = run: "del", syntax "key [key ...]", arity -2, group Generic, since "1.0.0", flags WRITE | PER_KEY | SUM | OF_EACH,
     complexity "O(N) where N is the number of keys", keys Keys::ALL,
 }
 

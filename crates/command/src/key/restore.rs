@@ -12,7 +12,7 @@ command! {
     /// Gives a key the value of a payload of DUMP, from here or from Redis up to 7.2.
     RESTORE = run: "restore",
     syntax "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
-    arity -4, group Generic, since "2.6.0", flags WRITE | DENYOOM | SLOW,
+    arity -4, group Generic, since "2.6.0", flags WRITE | DENYOOM | SLOW | DANGEROUS,
     complexity "O(N) in the size of the value, O(N log N) for sorted sets", keys Keys::FIRST,
 }
 

@@ -26,7 +26,7 @@ command! {
     /// numbers or bytes.
     SORT = run: "sort",
     syntax "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA] [STORE destination]",
-    arity -2, group Generic, since "1.0.0", flags WRITE | DENYOOM | MOVABLE_KEYS | SLOW,
+    arity -2, group Generic, since "1.0.0", flags WRITE | DENYOOM | MOVABLE_KEYS | SLOW | DANGEROUS,
     complexity "O(N log N) with N elements", keys Keys::Open {
         find,
         shown: (1, 1, 1),

@@ -6,7 +6,7 @@ use rufous_base::Args;
 command! {
     /// Removes keys, leaving the release of their memory to another thread.
     UNLINK = run: "unlink", syntax "key [key ...]", arity -2, group Generic, since "4.0.0",
-    flags WRITE | FAST | PER_KEY | SUM,
+    flags WRITE | FAST | PER_KEY | SUM | OF_EACH,
     complexity "O(1) for each key; memory of large values is freed by another thread",
     keys Keys::ALL,
 }

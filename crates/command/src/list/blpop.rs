@@ -8,7 +8,7 @@ use rufous_base::Args;
 command! {
     /// Takes the first element of the first list that has one; waits where none has.
     BLPOP = run: "blpop", syntax "key [key ...] timeout", arity -3, group List, since "2.0.0",
-    flags WRITE | NOSCRIPT | BLOCKING, complexity "O(N) where N is the number of keys",
+    flags WRITE | NOSCRIPT | BLOCKING | OF_EACH, complexity "O(N) where N is the number of keys",
     keys Keys::BUT_LAST,
 }
 

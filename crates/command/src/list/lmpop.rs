@@ -10,7 +10,7 @@ use rufous_datatype::list::List;
 command! {
     /// Takes elements off an end of the first list that is there, and returns its key and them.
     LMPOP = run: "lmpop", syntax "numkeys key [key ...] LEFT | RIGHT [COUNT count]", arity -4,
-    group List, since "7.0.0", flags WRITE | MOVABLE_KEYS,
+    group List, since "7.0.0", flags WRITE | MOVABLE_KEYS | OF_EACH,
     complexity "O(N + M) with N keys and M elements returned", keys Keys::Custom {
         find,
         shown: (0, 0, 0),

@@ -8,7 +8,7 @@ use rufous_base::limits::DATABASES;
 command! {
     /// Removes all keys of all databases.
     FLUSHALL = run: "flushall", syntax "[ASYNC | SYNC]", arity -1, group Server, since "1.0.0",
-    flags WRITE | SLOW | ALL_KEYS, complexity "O(1) for clients; memory is freed by another thread",
+    flags WRITE | SLOW | ALL_KEYS | DANGEROUS, complexity "O(1) for clients; memory is freed by another thread",
     keys Keys::None,
 }
 

@@ -7,7 +7,7 @@ use rufous_base::Args;
 command! {
     /// Removes all keys of the selected database.
     FLUSHDB = run: "flushdb", syntax "[ASYNC | SYNC]", arity -1, group Server, since "1.0.0",
-    flags WRITE | SLOW | ALL_KEYS, complexity "O(1) for clients; memory is freed by another thread",
+    flags WRITE | SLOW | ALL_KEYS | DANGEROUS, complexity "O(1) for clients; memory is freed by another thread",
     keys Keys::None,
 }
 

@@ -7,7 +7,7 @@ use rufous_base::Args;
 command! {
     /// Swaps two databases, for all clients at once.
     SWAPDB = run: "swapdb", syntax "index1 index2", arity 3, group Server, since "4.0.0",
-    flags WRITE | FAST, complexity "O(1)", keys Keys::None,
+    flags WRITE | FAST | DANGEROUS, complexity "O(1)", keys Keys::None,
 }
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {

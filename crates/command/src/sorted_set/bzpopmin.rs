@@ -9,7 +9,7 @@ command! {
     /// Takes the member with the lowest score of the first sorted set that has one; waits where
     /// none has.
     BZPOPMIN = run: "bzpopmin", syntax "key [key ...] timeout", arity -3, group SortedSet,
-    since "5.0.0", flags WRITE | NOSCRIPT | FAST | BLOCKING,
+    since "5.0.0", flags WRITE | NOSCRIPT | FAST | BLOCKING | OF_EACH,
     complexity "O(log(N)) with N members in the set", keys Keys::BUT_LAST,
 }
 

@@ -10,7 +10,7 @@ command! {
     /// Removes the members with the lowest or highest scores from the first sorted set that is not
     /// empty, and returns them.
     ZMPOP = run: "zmpop", syntax "numkeys key [key ...] MIN | MAX [COUNT count]", arity -4,
-    group SortedSet, since "7.0.0", flags WRITE | MOVABLE_KEYS,
+    group SortedSet, since "7.0.0", flags WRITE | MOVABLE_KEYS | OF_EACH,
     complexity "O(K) + O(log(N) + M) with K keys, N members in the set and M taken",
     keys super::numbered::KEYS,
 }

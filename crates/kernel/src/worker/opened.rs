@@ -84,7 +84,7 @@ impl<P: Program> Worker<P> {
         out: &mut Output,
     ) -> bool {
         let now = transaction.now(now);
-        let start = out.mark().0;
+        let start = out.mark();
         // A reader of such a write has not thereby seen any real write.
         let mut stamp = self.stamp_on_copies(now);
         self.lattice.resume_transaction(now, &mut stamp);
@@ -96,7 +96,7 @@ impl<P: Program> Worker<P> {
             self.shard.drop_later(garbage);
         }
         let lost = planted::is(Planted::CommitLosesCommand) && planted::now_and_then();
-        out.bytes.get(start) != Some(&b'-') && !lost
+        !out.is_error(start) && !lost
     }
 
     /// A stamp of no worker, for writes that are made only on copies.

@@ -177,17 +177,18 @@ pub(super) fn words_of(args: &Args<'_>, keys: &[usize]) -> (Vec<u8>, Vec<Span>) 
 
 impl Join {
     fn whole(&self) -> Output {
+        let mut out = Output::default();
+        // The reply of one failed part is returned: the others' outcome is unknown.
+        let mut replies = self.replies.iter().flatten();
+        if let Some(failed) = replies.find(|reply| reply.is_error((0, 0))) {
+            out.append_range(failed, (0, 0), failed.mark());
+            return out;
+        }
         let parts: Vec<Vec<u8>> = self
             .replies
             .iter()
             .map(|reply| reply.as_ref().map(Output::to_vec).unwrap_or_default())
             .collect();
-        let mut out = Output::default();
-        // The reply of one failed part is returned: the others' outcome is unknown.
-        if let Some(failed) = parts.iter().find(|part| part.first() == Some(&b'-')) {
-            out.bytes.extend_from_slice(failed);
-            return out;
-        }
         let joined = match self.how {
             Joins::Sum => sum(&parts).map(|all| Reply::new(&mut out, self.resp3).integer(all)),
             Joins::Elements => self.in_place(&parts, &mut out),
@@ -279,6 +280,9 @@ mod tests {
     fn joined(how: Joins, places: &[u32], parts: &[&str]) -> String {
         let reply = |part: &&str| {
             let mut out = Output::default();
+            if rufous_resp::reply::is_error(part.as_bytes()) {
+                out.begin_error();
+            }
             out.bytes.extend_from_slice(part.as_bytes());
             Some(out)
         };

@@ -190,7 +190,7 @@ impl Front {
         if is_job(gather.conn) {
             return self.deliver(gather.conn, gather.seq, &out, fx);
         }
-        self.counters.note_reply(&out.bytes);
+        self.counters.note_reply(&out, (0, 0), out.mark());
         let Some(connection) = super::find(&mut self.connections, gather.conn) else {
             return;
         };

@@ -125,7 +125,7 @@ pub(super) struct Declared {
     /// Those still to be created, the next one last.
     left: Vec<Keyspace>,
     under_way: Option<Box<str>>,
-    pub(super) reply: Option<Vec<u8>>,
+    pub(super) reply: Option<Output>,
 }
 
 impl Declared {
@@ -196,7 +196,7 @@ impl Front {
         self.declared.under_way = Some(name);
         let submitted = self.kernel.submit_keyspaces(&header, table, done, &mut out);
         if submitted == Submitted::Done {
-            self.declared.reply = Some(out.bytes);
+            self.declared.reply = Some(out);
         }
     }
 
@@ -209,10 +209,11 @@ impl Front {
     }
 
     #[cold]
-    fn on_declared(&mut self, reply: &[u8]) {
+    fn on_declared(&mut self, reply: &Output) {
         let name = self.declared.under_way.take().unwrap_or_default();
-        if let Some(why) = reply.strip_prefix(b"-") {
-            not_declared(&name, String::from_utf8_lossy(why).trim_end());
+        if reply.is_error((0, 0)) {
+            let text = String::from_utf8_lossy(&reply.bytes);
+            not_declared(&name, text.trim_start_matches('-').trim_end());
         }
         self.declare_next();
     }

@@ -72,7 +72,7 @@ use rufous_base::{
     Actor, Backlog, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Read, WorkerId,
 };
 use rufous_cluster::forward::Forwarding;
-use rufous_command::DataCommands;
+use rufous_command::{DataCommands, Reply};
 use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::Warm;
 use rufous_kernel::worker::WaitEnd;
@@ -279,7 +279,7 @@ impl Front {
         let refused = config.protected_mode_refuses(&info);
         if refused {
             let start = fx.output.mark();
-            rufous_resp::encode::error(&mut fx.output.bytes, shared::PROTECTED_MODE);
+            Reply::new(&mut fx.output, false).error(&shared::PROTECTED_MODE.into());
             fx.write(id, start);
             fx.closes.push((id, Close::AfterReplies));
             self.counters.rejected_connections += 1;

@@ -47,7 +47,7 @@ fn line(now: Now, db: u8, peer: &str, spec: &Spec, args: &Args<'_>) -> Vec<u8> {
     )
     .into_bytes();
     for (index, arg) in args.iter_from(0).enumerate() {
-        let arg = if secret::is_secret(spec.name, args, index) {
+        let arg = if secret::is_secret(spec.flags, args, index) {
             secret::REDACTED
         } else {
             arg

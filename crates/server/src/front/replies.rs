@@ -115,8 +115,7 @@ impl Front {
         if is_job(conn) {
             return self.deliver_to_none(conn, from, range);
         }
-        self.counters
-            .note_reply(&from.bytes[range.start.0..range.end.0]);
+        self.counters.note_reply(from, range.start, range.end);
         let Some(connection) = find(&mut self.connections, conn) else {
             return;
         };
@@ -132,7 +131,9 @@ impl Front {
     #[cold]
     fn deliver_to_none(&mut self, conn: ConnId, from: &Output, range: ReplyRange) {
         if conn == keyspaces::ITSELF {
-            self.declared.reply = Some(from.bytes[range.start.0..range.end.0].to_vec());
+            let mut reply = Output::default();
+            reply.append_range(from, range.start, range.end);
+            self.declared.reply = Some(reply);
             return;
         }
         self.jobs.complete(conn, from, range);

@@ -3,20 +3,21 @@
 use crate::config::params;
 use rufous_base::Args;
 use rufous_command::options::is;
+use rufous_command::{Flags, Secrets};
 
 /// What is shown instead.
 pub(super) const REDACTED: &[u8] = b"(redacted)";
 
-/// Whether argument `index` of the command called `name` is to be hidden.
-pub(super) fn is_secret(name: &str, args: &Args<'_>, index: usize) -> bool {
-    match name {
-        "auth" => index > 0,
-        "hello" => {
+/// Whether argument `index` of the command with these flags is to be hidden.
+pub(super) fn is_secret(flags: Flags, args: &Args<'_>, index: usize) -> bool {
+    match flags.secrets() {
+        Secrets::All => index > 0,
+        Secrets::AfterAuth => {
             let follows_auth = |by: usize| index > by && is(args.get(index - by), "AUTH");
             index > 2 && (follows_auth(1) || follows_auth(2))
         }
-        "config|set" => index > 2 && index % 2 == 1 && params::is_secret(args.get(index - 1)),
-        _ => false,
+        Secrets::Settings => index > 2 && index % 2 == 1 && params::is_secret(args.get(index - 1)),
+        Secrets::None => false,
     }
 }
 
@@ -26,11 +27,15 @@ mod tests {
     use crate::front::testing::with_args;
 
     fn check(name: &str, request: &str, shown: &str) {
+        let table = crate::command::table();
+        let mut specs = table.specs();
+        let found = specs.find(|(_, spec)| spec.name == name);
+        let flags = found.expect("a command").1.flags;
         let words: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
         with_args(&words, |args| {
             let all: Vec<_> = (0..args.len())
                 .map(|i| {
-                    if is_secret(name, args, i) {
+                    if is_secret(flags, args, i) {
                         REDACTED
                     } else {
                         args.get(i)

@@ -61,13 +61,8 @@ impl Pause {
     /// Whether a command has to wait. Administrative commands and `CLIENT` never do. `flags` are those
     /// of the command and of all commands that it will run.
     pub fn holds_back(&self, spec: &Spec, flags: Flags) -> bool {
-        if spec.flags.has(Flags::ADMIN)
-            || spec.name.starts_with("client|")
-            || spec.name == "config|resetstat"
-        {
-            return false;
-        }
-        !self.writes_only || flags.has(Flags::WRITE)
+        let is_exempt = spec.flags.has(Flags::ADMIN) || spec.flags.has(Flags::UNPAUSED);
+        !is_exempt && (!self.writes_only || flags.has(Flags::WRITE))
     }
 }
 

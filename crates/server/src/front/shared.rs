@@ -1,5 +1,6 @@
 //! The state that all workers of a node share, and the counters of each.
 
+use rufous_base::Output;
 use rufous_kernel::evict::Ledger;
 use rufous_resp::request::Limits;
 use std::collections::BTreeMap;
@@ -200,22 +201,21 @@ pub struct Counters {
 const MAX_ERROR_PREFIXES: usize = 128;
 
 impl Counters {
-    /// Counts a reply if it is an error.
+    /// Counts the reply between two marks of an output if it is an error.
     #[inline]
-    pub fn note_reply(&mut self, reply: &[u8]) {
-        if reply.first() == Some(&b'-') {
-            self.note_error(reply);
+    pub fn note_reply(&mut self, out: &Output, start: (usize, usize), end: (usize, usize)) {
+        if out.is_error(start) {
+            self.note_error(&out.bytes[start.0..end.0]);
         }
     }
 
     #[cold]
     fn note_error(&mut self, reply: &[u8]) {
         self.error_replies += 1;
-        let end = reply
-            .iter()
-            .position(|b| matches!(b, b' ' | b'\r'))
-            .unwrap_or(reply.len());
-        let prefix = String::from_utf8_lossy(&reply[1..end.min(64)]);
+        let text = reply.get(1..).unwrap_or_default();
+        let end = text.iter().position(|b| matches!(b, b' ' | b'\r'));
+        let end = end.unwrap_or(text.len()).min(63);
+        let prefix = String::from_utf8_lossy(&text[..end]);
         if let Some(count) = self.errors.get_mut(prefix.as_ref()) {
             *count += 1;
         } else if self.errors.len() < MAX_ERROR_PREFIXES {

@@ -101,7 +101,7 @@ fn kept_args(spec: &Spec, args: &Args<'_>) -> Vec<Vec<u8>> {
         .enumerate()
         .take(keep)
         .map(|(index, arg)| {
-            let arg = if secret::is_secret(spec.name, args, index) {
+            let arg = if secret::is_secret(spec.flags, args, index) {
                 secret::REDACTED
             } else {
                 arg

@@ -23,11 +23,11 @@ use super::session::Session;
 use super::{Front, find};
 use begun::{Begun, Promised};
 use rufous_base::{Args, ConnId, Now, Output, WorkerId};
-use rufous_command::{DataCommands, Failure, Flags, Reply, Spec, options};
+use rufous_command::{Failure, Flags, OUT_OF_MEMORY, Reply, Spec, options, unwritable};
+use rufous_kernel::Batch;
 use rufous_kernel::batch::{Header, Request};
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::shard::WatchId;
-use rufous_kernel::{Batch, Program};
 use run::Running;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +53,7 @@ pub struct Transaction {
     /// Bytes of the queue.
     bytes: usize,
     /// The flags of all queued commands together.
-    flags: u32,
+    flags: Flags,
     /// A queued command that may take more memory.
     grows: Option<u16>,
     /// The database that the queued commands have selected.
@@ -81,7 +81,7 @@ impl Transaction {
 
     /// The flags of all queued commands, and one that may take memory.
     fn changes(&self) -> (Flags, Option<u16>) {
-        (Flags(self.flags), self.grows)
+        (self.flags, self.grows)
     }
 
     /// Makes `EXEC` fail. The queue is dropped.
@@ -101,7 +101,7 @@ impl Transaction {
         spare: &mut Option<Box<Batch>>,
     ) {
         self.bytes += size_of_request(&args);
-        self.flags |= spec.flags.0;
+        self.flags = self.flags.or(spec.flags);
         let grows = spec.flags.has(Flags::DENYOOM);
         self.grows = self.grows.or(grows.then_some(header.command));
         let queued = self
@@ -111,7 +111,7 @@ impl Transaction {
     }
 
     fn forget_kept(&mut self) -> Option<Box<Batch>> {
-        (self.bytes, self.flags, self.grows) = (0, 0, None);
+        (self.bytes, self.flags, self.grows) = (0, Flags::NONE, None);
         self.queued.take()
     }
 }
@@ -119,10 +119,10 @@ impl Transaction {
 impl Connection {
     /// The flags of a command, and for `EXEC` those of all that it will run.
     pub fn flags_with_queued(&self, spec: &Spec) -> Flags {
-        match spec.name {
-            "exec" | "commit" => spec.flags.or(Flags(self.transaction.flags)),
-            _ => spec.flags,
+        if spec.flags.has(Flags::EXEC) || spec.flags.has(Flags::COMMIT) {
+            return spec.flags.or(self.transaction.flags);
         }
+        spec.flags
     }
 
     /// Whether a command is queued for `EXEC`.
@@ -198,7 +198,7 @@ impl Front {
                 return reply.error(&TOO_LARGE);
             }
             header.db = transaction.db.unwrap_or(header.db);
-            if spec.name == "select" {
+            if spec.flags.has(Flags::SELECT) {
                 transaction.db = options::database(args.get(1)).ok().or(transaction.db);
             }
             transaction.keep(header, spec, args, spare);
@@ -213,20 +213,13 @@ impl Front {
         flags: Flags,
         grows: Option<u16>,
     ) -> Option<Failure> {
-        let mut out = Output::default();
         if let Some(why) = self.kernel.refuses_writes()
             && flags.has(Flags::WRITE)
         {
-            DataCommands::refuse_write(why, false, &mut out);
-        } else if let Some(command) = grows
-            && !self.kernel.admits(now, command)
-        {
-            DataCommands::refuse_growth(false, &mut out);
-        } else {
-            return None;
+            return Some(unwritable(why));
         }
-        let text = String::from_utf8_lossy(&out.bytes);
-        Some(text.trim_start_matches('-').trim_end().to_owned().into())
+        let is_full = grows.is_some_and(|command| !self.kernel.admits(now, command));
+        is_full.then_some(OUT_OF_MEMORY)
     }
 
     /// An error reply to a request that is not run. It aborts the transaction that the request was
@@ -240,7 +233,7 @@ impl Front {
         let has_begun = self
             .connection(conn)
             .is_some_and(|c| c.transaction.is_begun());
-        if spec.is_some_and(|spec| spec.name == "exec") && !has_begun {
+        if spec.is_some_and(|spec| spec.flags.has(Flags::EXEC)) && !has_begun {
             self.end_transaction(conn);
             return Some(discarded(failure));
         }

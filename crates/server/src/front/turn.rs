@@ -257,7 +257,7 @@ impl Front {
         }
         self.note_until(&request, spec, has_begun || way != Way::Here, &args);
         // A transaction is shown after its commands.
-        if self.shared.has_monitors() && monitor::shows(spec) && spec.name != "exec" {
+        if self.shared.has_monitors() && monitor::shows(spec) && !spec.flags.has(Flags::EXEC) {
             self.feed_monitors(now, request.conn, spec, &args);
         }
         let submitted = match way {
@@ -396,9 +396,7 @@ impl Front {
         submitted: Submitted,
         fx: &mut Effects<Message>,
     ) {
-        if fx.output.bytes.get(mark.0) == Some(&b'-') {
-            self.counters.note_reply(&fx.output.bytes[mark.0..]);
-        }
+        self.counters.note_reply(&fx.output, mark, fx.output.mark());
         let Some(connection) = find(&mut self.connections, conn) else {
             return;
         };

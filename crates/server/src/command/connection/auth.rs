@@ -24,7 +24,9 @@ pub static AUTH: SessionCommand = SessionCommand {
         Flags::FAST
             .or(Flags::NOSCRIPT)
             .or(Flags::NO_AUTH)
-            .or(Flags::ALLOW_BUSY),
+            .or(Flags::ALLOW_BUSY)
+            .or(Flags::LOCAL)
+            .or(Flags::SECRET_ALL),
         "[username] password",
         "Authenticates the connection.",
     ),

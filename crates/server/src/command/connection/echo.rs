@@ -9,7 +9,7 @@ pub static ECHO: SessionCommand = SessionCommand {
         "echo",
         "1.0.0",
         2,
-        Flags::FAST,
+        Flags::FAST.or(Flags::LOCAL),
         "message",
         "Returns the message.",
     ),

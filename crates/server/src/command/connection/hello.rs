@@ -19,7 +19,9 @@ pub static HELLO: SessionCommand = SessionCommand {
         Flags::FAST
             .or(Flags::NOSCRIPT)
             .or(Flags::NO_AUTH)
-            .or(Flags::ALLOW_BUSY),
+            .or(Flags::ALLOW_BUSY)
+            .or(Flags::LOCAL)
+            .or(Flags::SECRET_AUTH),
         "[protover [AUTH username password] [SETNAME clientname]]",
         "Greets the server: chooses the protocol's version, authenticates and names the connection.",
     ),

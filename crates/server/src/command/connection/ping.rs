@@ -13,7 +13,7 @@ pub static PING: SessionCommand = SessionCommand {
         group: Group::Connection,
         complexity: "O(1)",
         arity: -1,
-        flags: Flags::FAST,
+        flags: Flags::FAST.or(Flags::LOCAL),
         keys: Keys::None,
         syntax: "[message]",
     },

@@ -9,7 +9,7 @@ pub static SELECT: SessionCommand = SessionCommand {
         "select",
         "1.0.0",
         2,
-        Flags::FAST,
+        Flags::FAST.or(Flags::LOCAL).or(Flags::SELECT),
         "index",
         "Changes the database of the connection.",
     ),

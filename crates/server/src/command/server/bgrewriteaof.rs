@@ -5,7 +5,7 @@ use crate::command::SessionCommand;
 use crate::front::persistence::{SaveAnswer, SaveOrder};
 use crate::front::session::Session;
 use rufous_base::Args;
-use rufous_command::{Failure, Group, Keys, Reply, Spec};
+use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
 
 pub static BGREWRITEAOF: SessionCommand = SessionCommand {
     spec: Spec {
@@ -15,7 +15,7 @@ pub static BGREWRITEAOF: SessionCommand = SessionCommand {
         group: Group::Server,
         complexity: "O(1)",
         arity: 1,
-        flags: FLAGS,
+        flags: FLAGS.or(Flags::QUEUED_SCHEDULES),
         keys: Keys::None,
         syntax: "",
     },

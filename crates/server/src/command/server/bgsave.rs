@@ -6,7 +6,7 @@ use crate::front::persistence::{SaveAnswer, SaveOrder};
 use crate::front::session::Session;
 use rufous_base::Args;
 use rufous_command::options::is;
-use rufous_command::{Failure, Group, Keys, Reply, Spec};
+use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
 
 pub static BGSAVE: SessionCommand = SessionCommand {
     spec: Spec {
@@ -16,7 +16,7 @@ pub static BGSAVE: SessionCommand = SessionCommand {
         group: Group::Server,
         complexity: "O(1)",
         arity: -1,
-        flags: FLAGS,
+        flags: FLAGS.or(Flags::QUEUED_SCHEDULES),
         keys: Keys::None,
         syntax: "[SCHEDULE]",
     },

@@ -16,7 +16,8 @@ pub static DBSIZE: SessionCommand = SessionCommand {
         flags: Flags::READONLY
             .or(Flags::FAST)
             .or(Flags::ALL_KEYS)
-            .or(Flags::SUM),
+            .or(Flags::SUM)
+            .or(Flags::QUEUED_COUNTS),
         keys: Keys::None,
         syntax: "",
     },

@@ -22,7 +22,8 @@ pub static KEYS: SessionCommand = SessionCommand {
         flags: Flags::READONLY
             .or(Flags::SLOW)
             .or(Flags::ALL_KEYS)
-            .or(Flags::LIST),
+            .or(Flags::LIST)
+            .or(Flags::DANGEROUS),
         keys: Keys::None,
         syntax: "pattern",
     },

@@ -19,7 +19,7 @@ pub static LOLWUT: SessionCommand = SessionCommand {
         group: Group::Server,
         complexity: "O(1)",
         arity: -1,
-        flags: Flags::READONLY.or(Flags::FAST),
+        flags: Flags::READONLY.or(Flags::FAST).or(Flags::LOCAL),
         keys: Keys::None,
         syntax: "[VERSION version]",
     },

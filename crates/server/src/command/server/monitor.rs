@@ -14,7 +14,8 @@ pub static MONITOR: SessionCommand = SessionCommand {
         flags: Flags::ADMIN
             .or(Flags::NOSCRIPT)
             .or(Flags::LOADING)
-            .or(Flags::STALE),
+            .or(Flags::STALE)
+            .or(Flags::QUEUED_REFUSED),
         keys: Keys::None,
         syntax: "",
     },

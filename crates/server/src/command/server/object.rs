@@ -41,7 +41,7 @@ pub static HELP: SessionCommand = SessionCommand {
         "Lists the subcommands of OBJECT.",
         "6.2.0",
         2,
-        Flags::LOADING.or(Flags::STALE),
+        Flags::LOADING.or(Flags::STALE).or(Flags::LOCAL),
     ),
     run: |_, _, reply| {
         reply.array(HELP_LINES.len());

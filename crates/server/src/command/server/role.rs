@@ -15,7 +15,8 @@ pub static ROLE: SessionCommand = SessionCommand {
             .or(Flags::NOSCRIPT)
             .or(Flags::LOADING)
             .or(Flags::STALE)
-            .or(Flags::FAST),
+            .or(Flags::FAST)
+            .or(Flags::LOCAL),
         keys: Keys::None,
         syntax: "",
     },

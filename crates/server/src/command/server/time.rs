@@ -11,7 +11,10 @@ pub static TIME: SessionCommand = SessionCommand {
         group: Group::Server,
         complexity: "O(1)",
         arity: 1,
-        flags: Flags::LOADING.or(Flags::STALE).or(Flags::FAST),
+        flags: Flags::LOADING
+            .or(Flags::STALE)
+            .or(Flags::FAST)
+            .or(Flags::LOCAL),
         keys: Keys::None,
         syntax: "",
     },

@@ -9,7 +9,7 @@ pub static COMMIT: SessionCommand = SessionCommand {
         "commit",
         "7.2.4",
         1,
-        Flags::SKIP_SLOWLOG.or(Flags::AT_ONCE),
+        Flags::SKIP_SLOWLOG.or(Flags::AT_ONCE).or(Flags::COMMIT),
         "Depends on the commands of the transaction that wrote",
         "Runs all commands of the transaction that wrote, for everybody to see.",
     ),

@@ -12,7 +12,7 @@ pub static EXEC: SessionCommand = SessionCommand {
             "exec",
             "1.2.0",
             1,
-            Flags::SKIP_SLOWLOG.or(Flags::AT_ONCE),
+            Flags::SKIP_SLOWLOG.or(Flags::AT_ONCE).or(Flags::EXEC),
             "Depends on the commands of the transaction",
             "Runs all commands of the transaction.",
         )

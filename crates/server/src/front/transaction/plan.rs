@@ -15,27 +15,6 @@ pub(super) fn looks_at_all_keys(spec: &Spec) -> bool {
     spec.flags.has(Flags::ALL_KEYS.or(Flags::READONLY))
 }
 
-/// Whether a command on the connection or the server never asks other workers.
-fn stays_here(spec: &Spec) -> bool {
-    const NAMES: [&str; 14] = [
-        "ping",
-        "echo",
-        "select",
-        "time",
-        "auth",
-        "hello",
-        "lolwut",
-        "role",
-        "config|get",
-        "client|id",
-        "client|getname",
-        "client|setname",
-        "client|setinfo",
-        "object|help",
-    ];
-    NAMES.contains(&spec.name)
-}
-
 /// The requirements of a transaction's commands.
 #[derive(Default)]
 struct Needs {
@@ -98,7 +77,7 @@ impl Front {
                 }
                 Dispatch::Session(_) => {
                     needs.whole |= looks_at_all_keys(spec);
-                    needs.asks |= !stays_here(spec);
+                    needs.asks |= !spec.flags.has(Flags::LOCAL);
                 }
             }
         }

@@ -9,7 +9,7 @@ use super::plan::looks_at_all_keys;
 use crate::command::{Dispatch, SessionRun};
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
-use rufous_command::{DataCommands, Failure, Reply};
+use rufous_command::{DataCommands, Failure, Queued, Reply};
 use rufous_kernel::batch::Header;
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::shard::WatchId;
@@ -199,7 +199,7 @@ impl Front {
             return;
         };
         let mut out = std::mem::take(&mut running.out);
-        self.counters.note_reply(&reply.bytes);
+        self.counters.note_reply(reply, (0, 0), reply.mark());
         out.append_range(reply, (0, 0), reply.mark());
         self.run_on(now, exec, running, out, fx);
     }
@@ -325,9 +325,7 @@ impl Front {
             if !self.run_queued(now, exec, &header, running.held.as_mut(), args, out) {
                 return false;
             }
-            if out.bytes.get(start.0) == Some(&b'-') {
-                self.counters.note_reply(&out.bytes[start.0..]);
-            }
+            self.counters.note_reply(out, start, out.mark());
             if out.bytes.len() - from.0 > OUTPUT_HARD_LIMIT {
                 // A started transaction runs to its end, but no client could take this reply.
                 running.too_much = true;
@@ -408,9 +406,12 @@ impl Front {
     ) -> bool {
         let spec = self.table.spec(header.command);
         let several = self.kernel.placement().workers() > 1;
-        let refused = match (spec.name, held) {
-            ("monitor", _) => Some("ERR MONITOR isn't allowed for DENY BLOCKING client".into()),
-            ("dbsize", Some(held)) => return self.count_held(now, exec, header, held, out),
+        let queued = spec.flags.queued();
+        let refused = match (queued, held) {
+            (Queued::Refused, _) => {
+                Some("ERR MONITOR isn't allowed for DENY BLOCKING client".into())
+            }
+            (Queued::Counts, Some(held)) => return self.count_held(now, exec, header, held, out),
             (_, Some(held)) if several && held.has_changes() && looks_at_all_keys(spec) => {
                 Some(CHANGED_BEFORE)
             }
@@ -430,7 +431,7 @@ impl Front {
             }
             return true;
         }
-        if matches!(spec.name, "bgsave" | "bgrewriteaof") {
+        if queued == Queued::Schedules {
             // A save begins by holding everything: waiting for it would be waiting for this
             // transaction itself.
             Reply::new(out, header.resp3).simple("Background saving scheduled");

@@ -30,7 +30,7 @@ pub static INFO: SessionCommand = SessionCommand {
         "client|info",
         "6.2.0",
         2,
-        Flags::NOSCRIPT,
+        Flags::NOSCRIPT.or(Flags::UNPAUSED),
         "",
         "Describes the connection.",
     ),

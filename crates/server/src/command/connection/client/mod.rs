@@ -44,7 +44,7 @@ pub static HELP: SessionCommand = SessionCommand {
         "client|help",
         "5.0.0",
         2,
-        Flags::NONE,
+        Flags::UNPAUSED,
         "",
         "Lists the subcommands.",
     ),
@@ -54,6 +54,16 @@ pub static HELP: SessionCommand = SessionCommand {
 #[cfg(test)]
 mod tests {
     use crate::front::testing::Rig;
+    use rufous_command::Flags;
+
+    #[test]
+    fn none_of_them_waits_for_the_end_of_a_pause() {
+        let specs = crate::command::table().specs();
+        let clients = specs.filter(|(_, spec)| spec.name.starts_with("client|"));
+        let held = clients
+            .filter(|(_, spec)| !spec.flags.has(Flags::ADMIN) && !spec.flags.has(Flags::UNPAUSED));
+        assert_eq!(held.count(), 0);
+    }
 
     #[test]
     fn unknown_subcommands_are_answered_and_nothing_is_closed() {

@@ -27,7 +27,7 @@ pub static NO_TOUCH: SessionCommand = SessionCommand {
         "client|no-touch",
         "7.2.0",
         3,
-        Flags::NOSCRIPT,
+        Flags::NOSCRIPT.or(Flags::UNPAUSED),
         "<ON | OFF>",
         "Lets commands of the connection leave no trace in how recently and often keys are used.",
     ),

@@ -11,7 +11,7 @@ pub static REPLY: SessionCommand = SessionCommand {
         "client|reply",
         "3.2.0",
         3,
-        Flags::NOSCRIPT,
+        Flags::NOSCRIPT.or(Flags::UNPAUSED),
         "<ON | OFF | SKIP>",
         "Turns replies on or off, or leaves out the next one.",
     ),

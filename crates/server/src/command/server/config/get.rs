@@ -5,14 +5,14 @@ use crate::command::SessionCommand;
 use crate::config::params::PARAMS;
 use crate::front::session::Session;
 use rufous_base::Args;
-use rufous_command::{Failure, Reply};
+use rufous_command::{Failure, Flags, Reply};
 use rufous_datatype::glob::glob_match;
 
 pub static GET: SessionCommand = SessionCommand {
     spec: spec(
         "config|get",
         -3,
-        ADMIN,
+        ADMIN.or(Flags::LOCAL),
         "O(N) where N is the number of patterns",
         "parameter [parameter ...]",
         "Returns the settings whose names match a pattern.",

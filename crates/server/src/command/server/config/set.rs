@@ -6,13 +6,13 @@ use crate::config::Config;
 use crate::config::params::{self, Set};
 use crate::front::session::Session;
 use rufous_base::Args;
-use rufous_command::{Failure, Reply};
+use rufous_command::{Failure, Flags, Reply};
 
 pub static SET: SessionCommand = SessionCommand {
     spec: spec(
         "config|set",
         -4,
-        ADMIN,
+        ADMIN.or(Flags::SECRET_SETTINGS),
         "O(N) where N is the number of parameters",
         "parameter value [parameter value ...]",
         "Changes settings of the running server.",

@@ -27,7 +27,7 @@ pub static INFO: SessionCommand = SessionCommand {
         group: Group::Server,
         complexity: "O(1)",
         arity: -1,
-        flags: Flags::LOADING.or(Flags::STALE),
+        flags: Flags::LOADING.or(Flags::STALE).or(Flags::DANGEROUS),
         keys: Keys::None,
         syntax: "[section [section ...]]",
     },
