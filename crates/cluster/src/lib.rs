@@ -7,6 +7,8 @@
 //! |---|---|
 //! | [`control`] | which mapping is in force, which worker still has to be told, the proposal of the next epoch |
 //! | [`forward`] | requests for other nodes: in flight, sent again, given up |
+//! | [`serving`] | requests of other nodes: their sessions, their order, replies on the way |
+//! | [`splitting`] | requests that several nodes execute: their parts, and one reply of theirs |
 //! | [`links`] | sessions of one worker with other nodes |
 //! | [`peer`] | messages between workers about sessions, and what links pass on |
 //! | [`common`] | what all workers of a node share: [`rooms`], bytes that wait for each node; [`reports`], progress of learners |
@@ -24,4 +26,6 @@ pub mod links;
 pub mod peer;
 pub mod reports;
 pub mod rooms;
+pub mod serving;
+pub mod splitting;
 pub mod way;

@@ -23,10 +23,11 @@ impl Front {
     /// This worker's counters of traffic with other nodes.
     pub fn peer_figures(&self) -> Option<Figures> {
         let mut figures = self.links()?.figures();
+        let (served, not_here) = self.serving.counts();
         figures.forward = ForwardFigures {
-            split: self.split.begun,
-            served: self.served.served,
-            not_here: self.served.not_here,
+            split: self.splitting.begun(),
+            served,
+            not_here,
             ..self.forwarding.figures()
         };
         figures.chains = self.kernel.chain_figures().unwrap_or_default();
@@ -146,12 +147,12 @@ impl Front {
             }
             Heard::Up(no) => {
                 self.kernel.on_peer_up(now, no);
-                self.served.renew(no);
+                self.serving.on_session(no);
                 self.forwarding.on_link_up();
             }
             Heard::Down(no) => {
                 self.kernel.on_peer_down(no);
-                self.served.renew(no);
+                self.serving.on_session(no);
                 if let Some(links) = &self.links {
                     self.forwarding.on_link_lost(now, no, &links.routing());
                 }
@@ -160,7 +161,8 @@ impl Front {
                 let (epoch, from) = (envelope.epoch, envelope.from);
                 match envelope.body {
                     Some(Body::Requests(requests)) => {
-                        self.on_requests(now, no, (from, requests), fx);
+                        self.serving.on_requests(no, from, requests);
+                        self.carry_out_serving(now, fx);
                     }
                     Some(Body::Replies(replies)) => {
                         if let Some(links) = &self.links {

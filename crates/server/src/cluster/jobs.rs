@@ -4,9 +4,9 @@
 //! In the kernel each has a connection id of its own, which no driver ever assigns, so that none
 //! waits for another.
 
-use super::serve::Asker;
-use super::split::Part;
 use rufous_base::{ConnId, Output};
+use rufous_cluster::serving::Asker;
+use rufous_cluster::splitting::Part;
 use rufous_command::Reply;
 use rufous_kernel::Header;
 use rufous_kernel::batch::{ReplyRange, Status};

@@ -24,7 +24,7 @@
 //! | [`tls`] | certificates between nodes |
 //! | `redirect` | `MOVED` replies, for clients that know the cluster |
 //! | `way` | the nodes of a request's keys, for all other clients |
-//! | `forward` | requests for other nodes; `split`: those of several nodes, `wide`: those about all keys |
+//! | `forward` | requests for other nodes; `split`: those of several nodes, or about all keys |
 //! | `serve` | requests of other nodes; `jobs`: the receivers of their replies; `words`: requests as bytes |
 //! | `gossip` | lattice keyspaces that other nodes share |
 //! | `front` | the border to the front of a worker |
@@ -40,9 +40,9 @@ pub mod identity;
 pub(crate) mod jobs;
 pub mod preview;
 pub(crate) mod redirect;
-pub(crate) mod serve;
+mod serve;
 pub mod settings;
-pub(crate) mod split;
+mod split;
 mod start;
 pub mod state;
 pub mod status;
@@ -50,7 +50,6 @@ pub mod tls;
 pub mod unclaimed;
 pub mod versions;
 pub(crate) mod way;
-mod wide;
 mod words;
 
 pub use rufous_cluster::links::clocks;

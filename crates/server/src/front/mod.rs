@@ -62,8 +62,6 @@ use crate::cluster::PeerMessage;
 use crate::cluster::front::is_of_peers;
 use crate::cluster::jobs::Jobs;
 use crate::cluster::links::Links;
-use crate::cluster::serve::Served;
-use crate::cluster::split::Split;
 use crate::command::CommandTable;
 use crate::config::Config;
 use connection::{Connection, Lookahead, Suspended};
@@ -72,6 +70,8 @@ use rufous_base::{
     Actor, Backlog, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Read, WorkerId,
 };
 use rufous_cluster::forward::Forwarding;
+use rufous_cluster::serving::Serving;
+use rufous_cluster::splitting::Splitting;
 use rufous_command::{DataCommands, Reply};
 use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::Warm;
@@ -164,9 +164,9 @@ pub struct Front {
     /// from them.
     pub(crate) links: Option<Box<Links>>,
     pub(crate) forwarding: Forwarding,
-    pub(crate) served: Served,
+    pub(crate) serving: Serving,
     pub(crate) jobs: Jobs,
-    pub(crate) split: Split,
+    pub(crate) splitting: Splitting,
     /// Some replies wait for the log alone.
     splits: bool,
 }
@@ -221,9 +221,9 @@ impl Front {
             declared: keyspaces::Declared::default(),
             links: None,
             forwarding: Forwarding::default(),
-            served: Served::default(),
+            serving: Serving::default(),
             jobs: Jobs::default(),
-            split: Split::default(),
+            splitting: Splitting::default(),
             splits: false,
         };
         let (cluster, workers) = (front.shared.cluster.clone(), front.shared.workers);

@@ -1,0 +1,229 @@
+//! One worker of a node: requests of two other nodes, replies that are written by hand, and gates
+//! that pass when a test says so.
+
+use super::*;
+
+const ONE: NodeNo = NodeNo(1);
+const TWO: NodeNo = NodeNo(2);
+
+#[derive(Default)]
+struct Rig {
+    machine: Serving,
+    taken: Vec<(Asker, Request)>,
+    refused: Vec<(NodeNo, &'static str)>,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let mut rig = Self::default();
+        rig.machine.on_session(ONE);
+        rig.machine.on_session(TWO);
+        rig
+    }
+
+    /// Requests `first..` of a worker there, of one round.
+    fn requests(&mut self, no: NodeNo, worker: u32, (first, count): (u64, usize), round: u64) {
+        let requests = Requests {
+            first,
+            requests: vec![Request::default(); count],
+            round,
+        };
+        self.machine.on_requests(no, worker, requests);
+        self.actions();
+    }
+
+    fn actions(&mut self) {
+        while let Some(action) = self.machine.next_action() {
+            match action {
+                Action::Take(asker, request) => self.taken.push((asker, request)),
+                Action::Refuse(no, why) => self.refused.push((no, why)),
+            }
+        }
+    }
+
+    /// The oldest request that was taken.
+    fn take(&mut self) -> Asker {
+        self.taken.remove(0).0
+    }
+
+    fn reply(&mut self, asker: &Asker, bytes: &[u8]) {
+        let mut out = Output::default();
+        out.bytes.extend_from_slice(bytes);
+        self.machine.on_reply(asker, out);
+    }
+
+    /// The next message for a node: the worker there, and each reply as number and text.
+    fn sent(&mut self, no: NodeNo, passed: u64) -> Option<(u32, Vec<String>)> {
+        let (to, replies) = self.machine.next_replies(no, passed)?;
+        let text = |reply: Reply| match reply.not_here {
+            true => format!("{} not here", reply.number),
+            false => format!("{} {}", reply.number, String::from_utf8_lossy(&reply.bytes)),
+        };
+        Some((to, replies.replies.into_iter().map(text).collect()))
+    }
+}
+
+#[test]
+fn replies_wait_for_the_gate_of_their_turn() {
+    let mut rig = Rig::new();
+    rig.requests(ONE, 3, (7, 2), 0);
+    let (first, second) = (rig.take(), rig.take());
+    assert!(rig.machine.on_routed(&first, true) && rig.machine.on_routed(&second, true));
+    rig.reply(&first, b"a");
+    assert_eq!(rig.sent(ONE, u64::MAX), None, "its turn is not over");
+    rig.machine.on_turn_end(5);
+    rig.reply(&second, b"b");
+    rig.machine.on_turn_end(6);
+    assert_eq!(rig.sent(ONE, 4), None);
+    assert_eq!(rig.sent(ONE, 5), Some((3, vec!["7 a".into()])));
+    assert_eq!(rig.sent(ONE, 6), Some((3, vec!["8 b".into()])));
+    assert_eq!(rig.machine.nodes(), []);
+    assert_eq!(rig.machine.counts(), (2, 0));
+}
+
+/// The sender sends them again in their order: none may run before the refused one.
+#[test]
+fn requests_behind_a_refused_one_are_refused_until_the_next_round() {
+    let mut rig = Rig::new();
+    rig.requests(ONE, 0, (1, 2), 0);
+    rig.requests(ONE, 1, (1, 1), 0);
+    rig.requests(ONE, 0, (3, 1), 1);
+    let all: Vec<_> = (0..4).map(|_| rig.take()).collect();
+    assert!(!rig.machine.on_routed(&all[0], false));
+    assert!(!rig.machine.on_routed(&all[1], true), "of the same round");
+    assert!(rig.machine.on_routed(&all[2], true), "of another worker");
+    assert!(rig.machine.on_routed(&all[3], true), "of the next round");
+    rig.machine.on_turn_end(0);
+    let refused = vec!["1 not here".into(), "2 not here".into()];
+    assert_eq!(rig.sent(ONE, 0), Some((0, refused)));
+    assert_eq!(rig.machine.counts(), (2, 2));
+}
+
+#[test]
+fn a_slot_that_moved_after_the_check_refuses_the_requests_behind() {
+    let mut rig = Rig::new();
+    rig.requests(ONE, 0, (1, 2), 4);
+    let (first, second) = (rig.take(), rig.take());
+    assert!(rig.machine.on_routed(&first, true));
+    rig.machine.on_moved(&first);
+    assert!(!rig.machine.on_routed(&second, true));
+    rig.machine.on_turn_end(0);
+    let refused = vec!["1 not here".into(), "2 not here".into()];
+    assert_eq!(rig.sent(ONE, 0), Some((0, refused)));
+}
+
+#[test]
+fn the_end_of_a_session_drops_everything_of_it() {
+    let mut rig = Rig::new();
+    rig.requests(ONE, 0, (1, 4), 0);
+    rig.requests(TWO, 0, (1, 1), 0);
+    let all: Vec<_> = rig.taken.drain(..).collect();
+    assert!(rig.machine.on_routed(&all[0].0, true));
+    rig.reply(&all[0].0, b"a");
+    rig.machine.on_paused(all[1].0, Request::default());
+    rig.machine.on_session(ONE);
+    // These were still running.
+    rig.reply(&all[2].0, b"c");
+    rig.machine.on_moved(&all[3].0);
+    rig.reply(&all[4].0, b"of another node");
+    rig.machine.on_unpaused();
+    rig.machine.on_turn_end(0);
+    rig.actions();
+    assert!(rig.taken.is_empty() && !rig.machine.is_held());
+    assert_eq!(rig.sent(ONE, 0), None);
+    assert_eq!(
+        rig.sent(TWO, 0),
+        Some((0, vec!["1 of another node".into()]))
+    );
+    // A request of the new session runs, whatever became of the old ones.
+    rig.requests(ONE, 0, (9, 1), 0);
+    let asker = rig.take();
+    assert!(rig.machine.on_routed(&asker, true));
+}
+
+#[test]
+fn requests_before_a_session_are_dropped() {
+    let mut rig = Rig::new();
+    rig.requests(NodeNo(3), 0, (1, 1), 0);
+    assert!(rig.taken.is_empty() && rig.refused.is_empty());
+}
+
+#[test]
+fn requests_of_a_pause_are_taken_in_order_when_it_ends() {
+    let mut rig = Rig::new();
+    rig.requests(ONE, 0, (1, 1), 0);
+    rig.requests(TWO, 0, (1, 1), 0);
+    for (asker, request) in std::mem::take(&mut rig.taken) {
+        rig.machine.on_paused(asker, request);
+    }
+    assert!(rig.machine.is_held());
+    rig.machine.on_unpaused();
+    rig.actions();
+    assert!(!rig.machine.is_held());
+    let nodes: Vec<_> = rig.taken.iter().map(|(asker, _)| asker.no).collect();
+    assert_eq!(nodes, [ONE, TWO]);
+}
+
+#[test]
+fn a_worker_with_too_many_requests_loses_its_session() {
+    let mut rig = Rig::new();
+    rig.requests(ONE, 0, (1, MAX_OF_WORKER), 0);
+    rig.requests(ONE, 1, (1, 1), 0);
+    assert_eq!(rig.refused, []);
+    // A reply that was sent makes room for one.
+    let asker = rig.take();
+    rig.reply(&asker, b"a");
+    rig.machine.on_turn_end(0);
+    assert!(rig.sent(ONE, 0).is_some());
+    rig.requests(ONE, 0, (1, 1), 0);
+    assert_eq!(rig.refused, []);
+    rig.requests(ONE, 0, (1, 1), 0);
+    assert_eq!(rig.refused, [(ONE, TOO_MANY)]);
+}
+
+#[test]
+fn nothing_behind_a_malformed_request_is_taken() {
+    let mut rig = Rig::new();
+    let requests = Requests {
+        first: 1,
+        requests: vec![Request::default(); 3],
+        round: 0,
+    };
+    rig.machine.on_requests(ONE, 0, requests);
+    let Some(Action::Take(asker, _)) = rig.machine.next_action() else {
+        panic!("a request to take");
+    };
+    rig.machine.on_malformed(&asker);
+    rig.actions();
+    assert!(rig.taken.is_empty());
+    assert_eq!(rig.refused, [(ONE, MALFORMED)]);
+}
+
+#[test]
+fn lost_replies_end_the_sessions_that_wait_for_them() {
+    let mut rig = Rig::new();
+    rig.requests(TWO, 0, (1, 1), 0);
+    let asker = rig.take();
+    rig.reply(&asker, b"a");
+    rig.machine.on_replies_lost();
+    rig.actions();
+    assert_eq!(rig.refused.len(), 1);
+    assert_eq!(rig.refused[0].0, TWO);
+}
+
+#[test]
+fn a_long_reply_goes_in_parts() {
+    let mut rig = Rig::new();
+    rig.requests(ONE, 0, (1, 2), 0);
+    let (first, second) = (rig.take(), rig.take());
+    rig.reply(&first, &vec![b'x'; MAX_CHUNK + 1]);
+    rig.reply(&second, b"b");
+    rig.machine.on_turn_end(0);
+    let (_, message) = rig.machine.next_replies(ONE, 0).expect("a part");
+    let [part] = &message.replies[..] else {
+        panic!("one part");
+    };
+    assert!(part.more && part.bytes.len() == MAX_CHUNK);
+    let rest = vec!["1 x".into(), "2 b".into()];
+    assert_eq!(rig.sent(ONE, 0), Some((0, rest)));
+}
