@@ -55,9 +55,10 @@ impl Rig {
     /// The next message for a node: the worker there, and each reply as number and text.
     fn sent(&mut self, no: NodeNo, passed: u64) -> Option<(u32, Vec<String>)> {
         let (to, replies) = self.machine.next_replies(no, passed)?;
-        let text = |reply: Reply| match reply.not_here {
-            true => format!("{} not here", reply.number),
-            false => format!("{} {}", reply.number, String::from_utf8_lossy(&reply.bytes)),
+        let text = |reply: Reply| {
+            let text = String::from_utf8_lossy(&reply.bytes);
+            let text = if reply.not_here { "not here" } else { &text };
+            format!("{} {text}", reply.number)
         };
         Some((to, replies.replies.into_iter().map(text).collect()))
     }

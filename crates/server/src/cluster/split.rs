@@ -116,9 +116,10 @@ impl Front {
         let own = self.links().and_then(|links| links.own());
         let nodes: BTreeSet<NodeNo> = others.iter().copied().chain(own).collect();
         let text = args.get(1);
-        let cursor = match text.is_empty() {
-            true => Some(0),
-            false => integer::parse_u64_lenient(text),
+        let cursor = if text.is_empty() {
+            Some(0)
+        } else {
+            integer::parse_u64_lenient(text)
         };
         let Some(cursor) = cursor else {
             Reply::new(&mut fx.output, header.resp3).error(&Failure::INVALID_CURSOR);
