@@ -12,7 +12,8 @@
 //!    over several workers has written and may not have committed at all of
 //!    them; it then holds back the epoch's messages until that is committed
 //!    ([`Replicas::shows_unsettled`]).
-//! 4. Later writes here have stamps above everything that was merged.
+//! 4. Later writes here have stamps above everything that was merged, or written here by another worker
+//!    ([`Replicas::observe`]).
 
 mod drained;
 mod nodes;
@@ -185,6 +186,11 @@ impl Replicas {
         shard.changeset().forget_db(db as u8);
     }
 
+    /// The time of the last stamp issued or observed here.
+    pub fn time(&self) -> u64 {
+        self.clock.last()
+    }
+
     /// The time up to which this worker has received the changes of all others.
     pub fn least(&self) -> u64 {
         self.heard.least()
@@ -195,7 +201,7 @@ impl Replicas {
     }
 
     pub fn figures(&self) -> Figures {
-        let clock = self.clock.last();
+        let clock = self.time();
         let lag = match self.heard.horizon() {
             // No other worker has reported yet.
             0 => 0,

@@ -72,7 +72,7 @@ impl<P: Program> Worker<P> {
 
     /// A stamp for all writes of a transaction, above a promised time.
     pub fn stamp_above(&mut self, now: Now, time: u64) -> Stamp {
-        self.lattice.on_promised(time);
+        self.lattice.on_time(time);
         self.lattice.stamp(now)
     }
 

@@ -8,7 +8,7 @@
 use super::spanning::Writes;
 use crate::durable::effect::Effect;
 use crate::lock::KeyName;
-use crate::multi::{Change, Gathered};
+use crate::multi::{Change, Gathered, KeyWrite};
 use crate::planted::{self, Planted};
 use crate::shard::Shard;
 use rufous_base::Now;
@@ -61,6 +61,20 @@ pub(super) fn unload(scratch: &mut Shard, gathered: Vec<Gathered>, all: bool, no
     );
     tidy(scratch);
     writes
+}
+
+/// Carries out changes of a scratch shard at the owner of the keys.
+pub(super) fn put_back(shard: &mut Shard, writes: Vec<KeyWrite>, now: Now) {
+    for ((db, bytes), change) in writes {
+        let (db, key) = (usize::from(db), shard.key(&bytes));
+        match change {
+            Change::Whole(Some(entry)) => shard.insert_entry(db, key, entry, now),
+            Change::Whole(None) => {
+                shard.remove(db, key, now);
+            }
+            Change::Effects(effects) => shard.carry_out(&effects, now),
+        }
+    }
 }
 
 /// Empties a scratch shard to which nothing was written.

@@ -2,7 +2,7 @@
 //! coordinating its own commands. See [`crate::multi`] for the protocol.
 
 use super::lattice::Findings;
-use super::scratch::{discard, load, unload};
+use super::scratch::{discard, load, put_back, unload};
 use super::waiting::{NoData, Reach, WaiterId};
 use super::{Message, Work, Worker};
 use crate::batch::Batch;
@@ -10,10 +10,10 @@ use crate::durable::{TxnId, entry};
 use crate::keyspace::Keyspaces;
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::multi::{
-    Change, Committing, Finish, Gathered, KeyWrite, Multi, NodeAction, Part, PieceOf, Seen, Visit,
+    Committing, Finish, Gathered, KeyWrite, Multi, NodeAction, Part, PieceOf, Seen, Visit,
 };
 use crate::program::Program;
-use crate::shard::{Key, Shard};
+use crate::shard::Shard;
 use rufous_base::limits::DATABASES;
 use rufous_base::{Now, Until, WorkerId};
 use std::collections::BTreeMap;
@@ -38,6 +38,8 @@ pub struct Hold {
 pub struct Release {
     ticket: Ticket,
     writes: Vec<KeyWrite>,
+    /// No stamp in the writes has a later time.
+    upto: u64,
     actions: Vec<NodeAction>,
     table: NewTable,
     /// What the client of the command has seen after it.
@@ -52,6 +54,7 @@ impl Release {
         Self {
             ticket,
             writes: Vec::new(),
+            upto: 0,
             actions: Vec::new(),
             table: None,
             client: 0,
@@ -216,7 +219,7 @@ impl<P: Program> Worker<P> {
         multi.dirty |= hold.dirty;
         multi.unserved |= hold.unserved;
         multi.findings.add(hold.findings);
-        self.lattice.on_promised(hold.promised);
+        self.lattice.on_time(hold.promised);
         if self.visit_next(id)
             && let Some(multi) = self.multis.remove(&id)
             && let Some(multi) = self.all_served(now, multi)
@@ -358,6 +361,7 @@ impl<P: Program> Worker<P> {
             let release = Release {
                 ticket,
                 writes: writes.remove(&owner).unwrap_or_default(),
+                upto: self.lattice.time(),
                 actions: actions.to_vec(),
                 table: table.clone(),
                 client,
@@ -412,6 +416,7 @@ impl<P: Program> Worker<P> {
         let Release {
             ticket,
             writes,
+            upto,
             actions,
             table,
             client,
@@ -431,18 +436,8 @@ impl<P: Program> Worker<P> {
         if let Some((table, converts)) = table {
             self.change_table(now, &table, converts);
         }
-        for ((db, bytes), change) in writes {
-            let key: Key<'_> = self.shard.key(&bytes);
-            match change {
-                Change::Whole(Some(entry)) => {
-                    self.shard.insert_entry(usize::from(db), key, entry, now);
-                }
-                Change::Whole(None) => {
-                    self.shard.remove(usize::from(db), key, now);
-                }
-                Change::Effects(effects) => self.shard.carry_out(&effects, now),
-            }
-        }
+        put_back(&mut self.shard, writes, now);
+        self.lattice.on_time(upto);
         self.lattice.on_writes(now, &mut self.shard);
         let multi = match finish {
             Finish::LetGo => {

@@ -70,8 +70,14 @@ impl Lattices {
         self.replicas.redeem(name);
     }
 
-    /// Another worker has promised this time: later stamps here are above it.
-    pub(in crate::worker) fn on_promised(&mut self, time: u64) {
+    /// No stamp issued or observed here has a later time.
+    pub(in crate::worker) fn time(&self) -> u64 {
+        self.replicas.time()
+    }
+
+    /// Another worker has promised this time, or has written to keys here with stamps up to it:
+    /// later stamps here are above it.
+    pub(in crate::worker) fn on_time(&mut self, time: u64) {
         self.replicas.observe(Stamp {
             time,
             ..Stamp::ZERO

@@ -258,7 +258,7 @@ fn writes_of_a_transaction_have_consecutive_stamps() {
     host.lattices.resume_transaction(at(9), &mut stamp);
     assert_eq!((stamp, host.lattices.end_transaction()), (None, Some(next)));
     assert!(host.lattices.stamp(at(1)) > next);
-    host.lattices.on_promised(next.time + 100);
+    host.lattices.on_time(next.time + 100);
     assert!(host.lattices.stamp(at(1)).time > next.time + 100);
 }
 

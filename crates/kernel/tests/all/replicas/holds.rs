@@ -1,7 +1,7 @@
 //! Epochs amid commands over several workers: they neither wait for the end of
 //! all of them, nor show anything of one before it is committed everywhere.
 
-use super::world::{SET, World};
+use super::world::{DEL, SET, World};
 use rufous_base::WorkerId;
 use rufous_kernel::keyspace::Keyspace;
 
@@ -104,4 +104,25 @@ fn nothing_is_shown_elsewhere_that_a_crash_would_take_back() {
             }
         }
     }
+}
+
+/// A clock that is ahead writes to a key of another worker; then its owner deletes the key. The real time was set back
+/// meanwhile, so that the owner's clock has only the times that it has heard of.
+#[test]
+fn a_deletion_comes_after_a_write_of_a_worker_whose_clock_is_ahead() {
+    let mut world = World::new(2, 1);
+    world.create("one:", 1);
+    let placement = world.workers[0].placement();
+    let names = (0..).map(|n| format!("one:{n}").into_bytes());
+    let (own, others): (Vec<_>, Vec<_>) = names
+        .take(20)
+        .partition(|name| placement.owner(name) == WorkerId(0));
+    world.submit(0, SET, b"ahead", &[&own[0]]);
+    world.now.unix_us -= 3_600_000_000;
+    world.submit(0, SET, b"written", &[&own[0], &others[0]]);
+    world.run_to_quiet();
+    assert_eq!(world.read(&others[0]), b"written|");
+    world.submit(1, DEL, b"", &[&others[0]]);
+    world.run_to_quiet();
+    assert_eq!(world.read(&others[0]), b"|");
 }
