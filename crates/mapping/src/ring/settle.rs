@@ -6,6 +6,7 @@ use crate::member::NodeNo;
 use rufous_base::limits::SLOTS;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::iter;
 use std::ops::Range;
 
 pub(super) fn settle(ring: &mut Ring) {
@@ -13,15 +14,21 @@ pub(super) fn settle(ring: &mut Ring) {
     let mut settling = Settling::of(ring);
     for place in 0..places {
         let mut balance = Balance::of(settling.ring, place);
+        let slots = settling.ring.slots.iter().copied().enumerate();
+        let empty: Vec<_> = slots
+            .filter(|(_, owners)| owners[place] == NOBODY)
+            .collect();
         settling.even_out(place, &mut balance, false);
         // A member with enough slots takes the places that no other one can.
-        let mut filled = Vec::new();
         if balance.empty > 0 {
-            let slots = settling.ring.slots.iter().enumerate();
-            let empty = slots.filter(|(_, owners)| owners[place] == NOBODY);
-            filled = empty.map(|(slot, _)| slot).collect();
             settling.even_out(place, &mut balance, true);
         }
+        // Whoever fills a place receives the data, so another member may do so at the same cost; but
+        // not where it was filled from a later place.
+        let is_new =
+            |(slot, before): &(usize, Owners)| !before.contains(&settling.ring.slots[*slot][place]);
+        let filled = empty.into_iter().filter(is_new).map(|(slot, _)| slot);
+        let filled = filled.collect();
         settling.exchange(place, &mut balance, filled, false);
         if balance.is_uneven() {
             // With zones, imbalance here adds up at the later places.
@@ -74,8 +81,8 @@ impl<'a> Settling<'a> {
         is_apart(node) || (owners[place] != NOBODY && !is_apart(owners[place]))
     }
 
-    /// If a member with too many slots can give none to one with too few, since that one has other
-    /// copies of them, a third one takes some and gives others. Only these slots may move; with
+    /// A member with too many slots gives some to one with too few; if it cannot, since that one has
+    /// other copies of them, a third one takes some and gives others. Only these slots may move; with
     /// `roughly` no more of them than are needed for no member to be far off.
     fn exchange(&mut self, place: usize, balance: &mut Balance, slots: Vec<usize>, roughly: bool) {
         let has = |what: &dyn Fn(NodeNo) -> usize| {
@@ -93,30 +100,29 @@ impl<'a> Settling<'a> {
                 .or_default()
                 .push(slot);
         }
+        let members = self.members.clone();
         for from in givers {
-            for to in &takers {
-                for third in 0..self.members.len() {
-                    let third = self.members[third];
-                    let wanted = balance.wanted(from, *to, roughly);
+            for to in takers.iter().copied() {
+                let thirds = members.iter().filter(|third| ![from, to].contains(third));
+                let over_third = thirds.map(|third| vec![from, *third, to]);
+                for path in iter::once(vec![from, to]).chain(over_third) {
+                    let wanted = balance.wanted(from, to, roughly);
                     if wanted == 0 {
                         break;
                     }
-                    if ![from, *to].contains(&third) {
-                        let hops = [from, third, *to];
-                        let count = self.pass_on(place, hops, wanted, &mut owned);
-                        balance.give(from, *to, count);
-                    }
+                    let count = self.pass_on(place, &path, wanted, &mut owned);
+                    balance.give(from, to, count);
                 }
             }
         }
     }
 
-    /// Moves up to the given number of slots from the first to the second, and as many from the
-    /// second to the third. Returns the number.
+    /// Moves up to the given number of slots from each member of the path to the next one, the same
+    /// number everywhere. Returns the number.
     fn pass_on(
         &mut self,
         place: usize,
-        [from, third, to]: [NodeNo; 3],
+        path: &[NodeNo],
         wanted: usize,
         owned: &mut BTreeMap<NodeNo, Vec<usize>>,
     ) -> usize {
@@ -131,9 +137,11 @@ impl<'a> Settling<'a> {
             };
             slots.filter(moves).take(wanted).collect()
         };
-        let (first, second) = (movable(from, third), movable(third, to));
-        let count = first.len().min(second.len());
-        for (slots, from, to) in [(first, from, third), (second, third, to)] {
+        let hops = path.windows(2).map(|hop| (hop[0], hop[1]));
+        let slots = hops.clone().map(|(from, to)| movable(from, to));
+        let slots: Vec<_> = slots.collect();
+        let count = slots.iter().map(Vec::len).min().unwrap_or(0);
+        for (slots, (from, to)) in slots.iter().zip(hops) {
             let moved = &slots[..count];
             for slot in moved {
                 put(&mut self.ring.slots[*slot], place, to);
