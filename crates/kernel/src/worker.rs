@@ -47,7 +47,6 @@ mod parking;
 mod running;
 mod saves;
 mod scratch;
-mod served;
 mod serving;
 mod several;
 mod spanning;

@@ -21,6 +21,7 @@
 mod clients;
 mod queues;
 mod serve;
+mod slots;
 #[cfg(test)]
 mod tests;
 
@@ -36,14 +37,9 @@ use crate::batch::{Batch, Header};
 use crate::lock::KeyName;
 use crate::program::Wait;
 use queues::{Claim, Queues, Waiter};
-use rufous_base::limits::SLOT_PATIENCE_US;
 use rufous_base::{ConnId, Now, Output, WorkerId};
-use rufous_chain::Refused;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-
-/// The period between checks of the waiters' slots.
-const PERIOD_US: u64 = 200_000;
 
 /// How a wait ends without being served.
 #[derive(Debug)]
@@ -74,14 +70,6 @@ pub(super) struct NoData {
     pub(super) wait: Wait,
     /// All keys that it needs.
     pub(super) reach: Reach,
-}
-
-/// A waiter's key whose slot this node does not serve.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unserved {
-    pub(super) waiter: WaiterId,
-    pub(super) slot: u16,
-    pub(super) refused: Refused,
 }
 
 /// A report to the worker of a client.
@@ -301,46 +289,6 @@ fn arrivals(
     };
     let by_owner = by_owner.into_iter();
     by_owner.map(|(to, keys)| (to, arrival(keys))).collect()
-}
-
-/// Waits for slots of which this node no longer gets data.
-impl Waits {
-    /// Whether the slots of awaited keys are to be checked again.
-    pub(super) fn must_look(&self, now: Now) -> bool {
-        now.mono_us >= self.looked_us + PERIOD_US
-    }
-
-    /// The keys of all waiters.
-    pub(super) fn keys(&self) -> impl Iterator<Item = (WaiterId, &[u8])> {
-        let all = self.queues.all();
-        all.flat_map(|(id, waiter)| waiter.keys.iter().map(move |(_, key)| (id, &**key)))
-    }
-
-    /// The slots of awaited keys were checked: these keys, in order of waiters, are not served.
-    /// Returns the waits to end: for slots that are elsewhere, where the data is written, and for
-    /// slots that no node has served for so long that no request would wait for them.
-    pub(super) fn on_unserved(&mut self, now: Now, mut all: Vec<Unserved>) -> Vec<Unserved> {
-        self.looked_us = now.mono_us;
-        let before = std::mem::take(&mut self.unserved_us);
-        for Unserved { slot, .. } in &all {
-            let since_us = before.get(slot).copied().unwrap_or(now.mono_us);
-            self.unserved_us.insert(*slot, since_us);
-        }
-        let until_us = |slot: u16| self.unserved_us.get(&slot).map(|us| us + SLOT_PATIENCE_US);
-        all.retain(|key| match key.refused {
-            Refused::Elsewhere(_) => true,
-            Refused::NotYet => until_us(key.slot).is_some_and(|us| now.mono_us >= us),
-        });
-        all.dedup_by_key(|key| key.waiter);
-        all
-    }
-
-    /// The request of a waiter, unless it is being executed: then it will be answered, or checked
-    /// again.
-    pub(super) fn request(&mut self, id: WaiterId) -> Option<Header> {
-        let batch = self.queues.get_mut(id)?.batch.as_ref()?;
-        batch.requests.first().map(|request| request.header)
-    }
 }
 
 /// Reports for the workers of clients.

@@ -1,5 +1,7 @@
 //! Waits of two workers, driven by hand: the test executes requests and carries messages.
 
+mod slots;
+
 use super::super::out::Out;
 use super::super::store::Store;
 use super::*;
@@ -35,7 +37,9 @@ impl Program for Values {
 
     fn refuse(_: u16, _: &str, _: bool, _: &mut Output) {}
 
-    fn refuse_slot(_: &str, _: bool, _: &mut Output) {}
+    fn refuse_slot(why: &str, _: bool, out: &mut Output) {
+        out.bytes.extend_from_slice(why.as_bytes());
+    }
 
     fn refuse_write(_: crate::Unwritable<'_>, _: bool, _: &mut Output) {}
 }
@@ -415,50 +419,6 @@ fn changes_over_workers_for_a_client_that_has_gone_are_dropped() {
     assert!(rig.end(1, WaitEnd::Gone));
     let origin = rig.with(|waits, store, _| waits.on_ran_over(id, &mut batch, None, &[], store));
     assert_eq!(origin, None);
-}
-
-#[test]
-fn waits_for_slots_that_left_are_ended() {
-    let mut rig = Rig::new(0);
-    rig.wait(1, POP, &["x"]);
-    rig.wait(2, POP, &["y", "z"]);
-    assert!(rig.waits.must_look(at(PERIOD_US)) && !rig.waits.must_look(at(PERIOD_US - 1)));
-    let keys: Vec<_> = rig
-        .waits
-        .keys()
-        .map(|(id, key)| (id, key.to_vec()))
-        .collect();
-    let unserved = |refused: [Option<Refused>; 3]| {
-        let all = keys.iter().zip(refused);
-        let all = all.filter_map(|((waiter, key), refused)| {
-            Some(Unserved {
-                waiter: *waiter,
-                slot: u16::from(key[0]),
-                refused: refused?,
-            })
-        });
-        all.collect::<Vec<_>>()
-    };
-    let (first, second) = (keys[0].0, keys[1].0);
-    let not_yet = Some(Refused::NotYet);
-    let mut ended = |us: u64, refused: [Option<Refused>; 3]| -> Vec<WaiterId> {
-        let ends = rig.waits.on_unserved(at(us), unserved(refused));
-        ends.iter().map(|end| end.waiter).collect()
-    };
-    assert_eq!(ended(1, [not_yet, None, not_yet]), []);
-    // The slot of `x` is served in between: its patience begins again.
-    assert_eq!(ended(2, [None, None, not_yet]), []);
-    let late = SLOT_PATIENCE_US + 1;
-    assert_eq!(ended(late - 1, [not_yet, None, not_yet]), []);
-    assert_eq!(ended(late, [not_yet, not_yet, not_yet]), [second]);
-    let elsewhere = Some(Refused::Elsewhere(None));
-    assert_eq!(ended(late, [elsewhere, None, None]), [first]);
-    let refusal = request(1, POP, &[]);
-    rig.with(|waits, store, _| waits.on_refused(first, refusal, store));
-    assert_eq!(rig.answers().len(), 1);
-    assert!(!rig.end(1, WaitEnd::TimedOut), "it has ended");
-    rig.put("x");
-    assert!(rig.next().is_none());
 }
 
 #[test]
