@@ -24,6 +24,7 @@ pub mod causal;
 pub mod claret;
 pub mod elements;
 pub mod failure;
+mod folded;
 pub mod geo;
 pub mod hash;
 pub mod hyperloglog;

@@ -1,6 +1,7 @@
 //! Finding a command by name. The server puts its own commands behind those
 //! on data in one table; ids are places in it.
 
+use crate::folded::Folded;
 use crate::{
     Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec, bitmap, causal, claret, geo, hash,
     hyperloglog, key, lattice, list, server, set, sorted_set, string,
@@ -197,44 +198,29 @@ pub fn unwritable(why: Unwritable<'_>) -> Failure {
 /// Commands by name.
 pub struct Table {
     specs: Vec<&'static Spec>,
-    /// Open addressing over folded names; `EMPTY` ends a probe.
-    index: Vec<u16>,
+    /// Ids under folded names by open addressing; `EMPTY` ends a probe.
+    index: Vec<(Folded, u16)>,
 }
 
 const EMPTY: u16 = u16::MAX;
-
-/// A number made from a name without regard to the case of letters.
-#[inline]
-fn fold(name: &[u8], seed: u64) -> u64 {
-    let mut hash = seed ^ name.len() as u64;
-    for chunk in name.chunks(8) {
-        let mut word = [0u8; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        // Setting bit 5 makes capitals small; other bytes that it maps to the same
-        // value are distinguished by the comparison that follows.
-        let word = u64::from_le_bytes(word) | 0x2020_2020_2020_2020;
-        hash = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        hash ^= hash >> 32;
-    }
-    hash
-}
 
 impl Table {
     /// The order of `specs` gives the ids. Names must differ.
     pub fn new(specs: Vec<&'static Spec>) -> Self {
         let size = (specs.len() * 4).next_power_of_two();
-        let mut index = vec![EMPTY; size];
+        let mut index = vec![(Folded::new(b""), EMPTY); size];
         for (id, spec) in specs.iter().enumerate() {
-            let mut at = fold(spec.name.as_bytes(), 0) as usize & (size - 1);
-            while index[at] != EMPTY {
+            let folded = Folded::new(spec.name.as_bytes());
+            let mut at = folded.hash() & (size - 1);
+            while index[at].1 != EMPTY {
                 assert_ne!(
-                    specs[usize::from(index[at])].name,
+                    specs[usize::from(index[at].1)].name,
                     spec.name,
                     "two commands of one name"
                 );
                 at = (at + 1) & (size - 1);
             }
-            index[at] = id as u16;
+            index[at] = (folded, id as u16);
         }
         Self { specs, index }
     }
@@ -262,22 +248,23 @@ impl Table {
     /// The id of the command called `name`, in any case.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<u16> {
+        let folded = Folded::new(name);
         let mask = self.index.len() - 1;
-        let mut at = fold(name, 0) as usize & mask;
+        let mut at = folded.hash() & mask;
         loop {
-            let id = self.index[at];
+            let (other, id) = self.index[at];
             if id == EMPTY {
                 return None;
             }
-            if self.specs[usize::from(id)]
-                .name
-                .as_bytes()
-                .eq_ignore_ascii_case(name)
-            {
+            if other == folded && (folded.is_whole() || self.has_name(id, name)) {
                 return Some(id);
             }
             at = (at + 1) & mask;
         }
+    }
+
+    fn has_name(&self, id: u16, name: &[u8]) -> bool {
+        self.spec(id).name.as_bytes().eq_ignore_ascii_case(name)
     }
 
     /// The id of `container|sub`.

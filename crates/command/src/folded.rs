@@ -1,0 +1,96 @@
+//! Names of commands without regard to case, in two words.
+
+/// A name's length and its bytes with capitals made small: the first eight and the last eight, which
+/// overlap in names under sixteen bytes. Names of up to sixteen bytes are equal, but for case, exactly
+/// if these are; longer ones may differ between the two words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Folded {
+    len: usize,
+    first: u64,
+    last: u64,
+}
+
+/// Longest name of which no byte is left out.
+const WHOLE: usize = 16;
+
+impl Folded {
+    #[inline]
+    pub(crate) fn new(name: &[u8]) -> Self {
+        let (first, last) = match name {
+            [] => (0, 0),
+            [a] => (u64::from(*a), 0),
+            [a, b] => (u64::from(u16::from_le_bytes([*a, *b])), 0),
+            [a, b, c] => (u64::from(u32::from_le_bytes([*a, *b, *c, 0])), 0),
+            _ => match (name.first_chunk(), name.last_chunk()) {
+                (Some(first), Some(last)) => {
+                    (u64::from_le_bytes(*first), u64::from_le_bytes(*last))
+                }
+                _ => (half(name.first_chunk()), half(name.last_chunk())),
+            },
+        };
+        Self {
+            len: name.len(),
+            first: lower(first),
+            last: lower(last),
+        }
+    }
+
+    /// Whether equality of two of this length says that the names are equal.
+    #[inline]
+    pub(crate) fn is_whole(self) -> bool {
+        self.len <= WHOLE
+    }
+
+    #[inline]
+    pub(crate) fn hash(self) -> usize {
+        let mixed = (self.first ^ self.last.rotate_left(29) ^ self.len as u64)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> 32) as usize
+    }
+}
+
+#[inline]
+fn half(bytes: Option<&[u8; 4]>) -> u64 {
+    bytes.map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)))
+}
+
+/// Eight bytes with ASCII capitals made small.
+#[inline]
+fn lower(word: u64) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    // In bytes without their top bit, adding carries into the top bit from `A` on, and from behind `Z` on.
+    let low = word & (0x7f * EACH);
+    let from_a = low + u64::from(0x80 - b'A') * EACH;
+    let behind_z = low + u64::from(0x7f - b'Z') * EACH;
+    let capital = from_a & !behind_z & !word & (0x80 * EACH);
+    word | capital >> 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_at_every_place_counts_but_for_the_case_of_letters() {
+        for len in 1..=WHOLE {
+            for at in 0..len {
+                for (a, b) in (0..=255u8).flat_map(|a| [a, a ^ 0x20, a ^ 0x80].map(|b| (a, b))) {
+                    let (mut left, mut right) = (vec![b'x'; len], vec![b'X'; len]);
+                    (left[at], right[at]) = (a, b);
+                    assert_eq!(
+                        Folded::new(&left) == Folded::new(&right),
+                        left.eq_ignore_ascii_case(&right),
+                        "{left:?} and {right:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_differ_where_the_words_do_not() {
+        assert_ne!(Folded::new(b"\0"), Folded::new(b""));
+        assert_ne!(Folded::new(b"aaaaaaaaa"), Folded::new(b"aaaaaaaaaa"));
+        assert!(!Folded::new(b"seventeen letters").is_whole());
+    }
+}
