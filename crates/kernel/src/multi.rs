@@ -5,7 +5,7 @@
 //! entries. Then the command is executed once, on a scratch shard with just these entries, and its
 //! changes are sent to the owners, which release the keys. So every command that can be executed on
 //! one shard is atomic over many, without code of its own. A transaction is several commands on one
-//! gathering (see `worker::exec`).
+//! gathering (see `worker::spanning`).
 //!
 //! Invariants:
 //! 1. Workers are visited in ascending order and each once: a command waits only for commands that
@@ -137,7 +137,7 @@ pub struct Multi {
     pub awaited: usize,
 }
 
-/// The progress of a command that looks for the keys that it reads (see `worker::open`).
+/// The progress of a command that looks for the keys that it reads (see `worker::spanning`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open {
     /// How often it has released its keys to hold more.

@@ -33,29 +33,25 @@ mod commit;
 mod contexts;
 mod durability;
 mod exchange;
-mod exec;
+mod holding;
 mod keyspaces;
 mod lattice;
 mod limit;
 mod mail;
 mod message;
 mod notes;
-mod open;
-mod opened;
 mod out;
 mod parking;
 mod running;
 mod saves;
-mod scratch;
 mod serving;
-mod several;
 mod spanning;
 mod stale;
+mod transactions;
 mod waiting;
 
-pub use chains::{ChainFigures, ChainSettings, Said};
+pub use chains::{ChainFigures, ChainSettings, SEVERAL, Said};
 pub use commit::Settings as DurableSettings;
-pub use exec::{ExecPlan, HeldExec};
 pub use lattice::{Draining, Findings, NodeFigures};
 use message::Work;
 pub use message::{Message, Submitted};
@@ -64,22 +60,20 @@ use out::Call;
 pub use out::Outcome;
 pub use rufous_lattice::Stamp;
 pub use saves::{CutOf, SaveRefused};
-pub use several::SEVERAL;
-pub use spanning::{Hold, Release};
+pub use spanning::{ExecPlan, HeldExec, Hold, Release};
 pub use waiting::{Arrival, Clients, WaitEnd, WaitNote, WaiterId};
 
 use crate::batch::{Header, Status};
 use crate::durable::Note;
 use crate::evict::{Evictor, Ledger};
 use crate::lock::{KeyName, LockTable, Scope};
-use crate::multi::{Committing, Multi, NodeAction};
+use crate::multi::{Multi, NodeAction};
 use crate::placement::Placement;
 use crate::program::Program;
 use crate::shard::{Memory, Shard, Warm};
 use crate::stats::CommandStats;
 use rufous_base::rng::Rng;
 use rufous_base::{Args, Now, Output, WorkerId};
-use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use waiting::Client;
@@ -90,17 +84,12 @@ pub struct Worker<P> {
     id: WorkerId,
     placement: Placement,
     pub shard: Shard,
-    /// Where commands that span workers run; empty between them.
-    scratch: Shard,
-    execs: exec::Execs,
+    spanning: spanning::Spanning,
     rng: Rng,
     locks: LockTable<Work>,
     waits: waiting::Waits,
-    multis: BTreeMap<u64, Multi>,
-    committing: BTreeMap<u64, Committing>,
     commit: commit::Commit,
     quiet: commit::Quiet,
-    next_multi: u64,
     out: out::Out,
     boot: boot::Boot,
     saves: saves::Saves,
@@ -123,16 +112,12 @@ impl<P: Program> Worker<P> {
         Self {
             id,
             shard: Shard::new(hash_seed),
-            scratch: Shard::new(hash_seed),
-            execs: exec::Execs::new(hash_seed),
+            spanning: spanning::Spanning::new(hash_seed),
             rng: Rng::new(hash_seed ^ u64::from(id.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
             locks: LockTable::default(),
             waits: waiting::Waits::default(),
-            multis: BTreeMap::new(),
-            committing: BTreeMap::new(),
             commit: commit::Commit::new(id, hash_seed),
             quiet: commit::Quiet::default(),
-            next_multi: 0,
             out: out::Out::new(placement.workers()),
             boot: boot::Boot::new(hash_seed),
             saves: saves::Saves::default(),
@@ -168,7 +153,7 @@ impl<P: Program> Worker<P> {
 
     /// Does a bounded part of the memory maintenance. True where more is left.
     pub fn maintain_step(&mut self, budget: usize) -> bool {
-        self.shard.maintain_step(budget) | self.scratch.maintain_step(budget)
+        self.shard.maintain_step(budget) | self.spanning.maintain_step(budget)
     }
 
     /// A key of this worker, each with the same probability.
@@ -272,14 +257,6 @@ impl<P: Program> Worker<P> {
         Submitted::Barrier
     }
 
-    fn owned(&self, keys: &[(u8, u32)], args: &Args<'_>) -> Vec<(WorkerId, KeyName)> {
-        let owned = |&(db, i): &(u8, u32)| {
-            let key = args.get(i as usize);
-            (self.placement.owner(key), (db, key.into()))
-        };
-        keys.iter().map(owned).collect()
-    }
-
     /// Executes a request that concerns whole databases on every worker.
     pub fn submit_node(
         &mut self,
@@ -302,7 +279,8 @@ impl<P: Program> Worker<P> {
             return Submitted::Done;
         }
         let batch = self.batch_of(header, args);
-        self.start(Multi::on_node(batch, self.placement.workers(), action));
+        let workers = self.placement.workers();
+        self.start(Multi::on_node(batch, workers, action));
         Submitted::Barrier
     }
 
@@ -369,15 +347,23 @@ impl<P: Program> Worker<P> {
                 ticket,
                 hold,
             } => {
-                self.on_acquired(now, multi, from, ticket, hold);
+                self.on_acquired(now, multi, (from, ticket), hold);
             }
-            Message::Fetch { multi, touch, keys } => self.on_fetch(now, from, multi, touch, &keys),
+            Message::Fetch { multi, touch, keys } => {
+                self.on_fetch(now, from, (multi, touch), &keys);
+            }
             Message::Fetched { multi, gathered } => {
-                self.on_fetched(now, multi, gathered);
+                self.span(now, |spanning, site| {
+                    spanning.on_fetched::<P>(multi, gathered, site);
+                });
             }
             Message::Release(release) => self.on_release(now, from, release),
-            Message::Committed { multi } => self.on_committed(now, multi),
-            Message::Doubtful { multi } => self.on_doubtful(multi),
+            Message::Committed { multi } => {
+                self.span(now, |spanning, site| spanning.on_committed(multi, site));
+            }
+            Message::Doubtful { multi } => {
+                self.span(now, |spanning, site| spanning.on_doubtful(multi, site));
+            }
             Message::Lost(batch) => self.out.lost(&batch),
             Message::Unlock { ticket, txn } => self.on_unlock(now, ticket, txn),
             Message::Await(arrival) => self.waits.on_arrival(from, *arrival, &mut store!(self)),
@@ -402,59 +388,71 @@ impl<P: Program> Worker<P> {
     /// Executes calls between machines, in order.
     fn carry_out(&mut self, now: Now) {
         while let Some(call) = self.out.next_call() {
-            match call {
-                Call::Tell(to, note) if to == self.id => self.on_note(now, to, note),
-                Call::Tell(to, note) => self.send(to, Message::Note(Box::new(note))),
-                Call::Load(next) => {
-                    self.boot
-                        .on_next(now, next, &mut store!(self), &mut self.out);
-                }
-                Call::Keep(keeper) => self.saves.on_keeper(*keeper),
-                Call::Send(to, message) if to == self.id => self.take(now, to, message),
-                Call::Send(to, message) => self.send(to, message),
-                Call::StartLog(start) => {
-                    self.commit.on_start(start, &mut store!(self));
-                    self.note_ready();
-                }
-                Call::Snapshot { generation } => self.begin_snapshot(generation),
-                Call::Cut { generation, cut } => {
-                    let action = NodeAction::Cut { generation, cut };
-                    let workers = self.placement.workers();
-                    self.start(Multi::on_node(Box::default(), workers, action));
-                }
-                Call::ManifestWritten(written) if self.is_serving() => {
-                    if let Some(ended) = written.transpose() {
-                        let note = || Note::SaveEnded(ended.clone());
-                        self.out.tell_all(&store!(self), note);
-                    }
-                }
-                Call::ManifestWritten(written) => {
-                    self.boot
-                        .on_first_manifest(written, &store!(self), &mut self.out);
-                }
-                Call::SendLogged(to, message) => self.send_logged(to, message),
-                Call::Replicate(to, bytes) => self.send_changes(to, bytes),
-                Call::Replicated => self.on_replicated(),
-                Call::ReplicasEqual => {
-                    self.boot
-                        .on_replicas_equal(now, &mut store!(self), &mut self.out);
-                }
-                Call::LetGo(ticket) => self.let_go(now, ticket),
-                Call::Acquire(scope, work) => self.locks.acquire(scope, work),
-                Call::Answer(origin, batch) => self.answer(now, origin, batch),
-                Call::MappingTaken(mapping, own) => {
-                    self.lattice
-                        .on_mapping(now, (&mapping, own), &mut store!(self));
-                }
-                Call::ChainsLost => self.commit.on_chains_lost(&mut self.out),
-                Call::Exchange => {
-                    let table = self.lattice.table();
-                    let note = || Note::Exchange(Arc::clone(table));
+            self.execute(now, call);
+        }
+    }
+
+    fn execute(&mut self, now: Now, call: Call) {
+        match call {
+            Call::Tell(to, note) if to == self.id => self.on_note(now, to, note),
+            Call::Tell(to, note) => self.send(to, Message::Note(Box::new(note))),
+            Call::Load(next) => {
+                self.boot
+                    .on_next(now, next, &mut store!(self), &mut self.out);
+            }
+            Call::Keep(keeper) => self.saves.on_keeper(*keeper),
+            Call::Send(to, message) if to == self.id => self.take(now, to, message),
+            Call::Send(to, message) => self.send(to, message),
+            Call::StartLog(start) => {
+                self.commit.on_start(start, &mut store!(self));
+                self.note_ready();
+            }
+            Call::Snapshot { generation } => self.begin_snapshot(generation),
+            Call::Cut { generation, cut } => {
+                let action = NodeAction::Cut { generation, cut };
+                let workers = self.placement.workers();
+                self.start(Multi::on_node(Box::default(), workers, action));
+            }
+            Call::Begin(multi) => self.start(*multi),
+            Call::Run(multi) => self.run_gathered(now, *multi),
+            Call::Ready(multi) => self.prepare(now, *multi),
+            Call::Drain(note) => self.lattice.on_draining(self.id, note),
+            Call::Release(to, release) if to == self.id => self.on_release(now, to, release),
+            Call::Release(to, release) => self.send(to, Message::Release(release)),
+            Call::Unlock(to, ticket, txn) if to == self.id => self.on_unlock(now, ticket, txn),
+            Call::Unlock(to, ticket, txn) => self.send(to, Message::Unlock { ticket, txn }),
+            Call::ManifestWritten(written) if self.is_serving() => {
+                if let Some(ended) = written.transpose() {
+                    let note = || Note::SaveEnded(ended.clone());
                     self.out.tell_all(&store!(self), note);
                 }
-                Call::CountsRestored { count, latest } => {
-                    self.lattice.on_counts_restored(count, latest);
-                }
+            }
+            Call::ManifestWritten(written) => {
+                self.boot
+                    .on_first_manifest(written, &store!(self), &mut self.out);
+            }
+            Call::SendLogged(to, message) => self.send_logged(to, message),
+            Call::Replicate(to, bytes) => self.send_changes(to, bytes),
+            Call::Replicated => self.on_replicated(),
+            Call::ReplicasEqual => {
+                self.boot
+                    .on_replicas_equal(now, &mut store!(self), &mut self.out);
+            }
+            Call::LetGo(ticket) => self.let_go(now, ticket),
+            Call::Acquire(scope, work) => self.locks.acquire(scope, work),
+            Call::Answer(origin, batch) => self.answer(now, origin, batch),
+            Call::MappingTaken(mapping, own) => {
+                self.lattice
+                    .on_mapping(now, (&mapping, own), &mut store!(self));
+            }
+            Call::ChainsLost => self.commit.on_chains_lost(&mut self.out),
+            Call::Exchange => {
+                let table = self.lattice.table();
+                let note = || Note::Exchange(Arc::clone(table));
+                self.out.tell_all(&store!(self), note);
+            }
+            Call::CountsRestored { count, latest } => {
+                self.lattice.on_counts_restored(count, latest);
             }
         }
     }
@@ -492,6 +490,6 @@ impl<P: Program> Worker<P> {
 
     /// Requests and commands that wait for keys or replies here.
     pub fn waiting(&self) -> usize {
-        self.locks.len() + self.multis.len() + self.committing.len() + self.execs.waiting()
+        self.locks.len() + self.spanning.len()
     }
 }

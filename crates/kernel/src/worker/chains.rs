@@ -20,6 +20,7 @@ mod view;
 pub(super) mod tests;
 
 pub use figures::{ChainFigures, ChainSettings, Said};
+pub use view::SEVERAL;
 pub(super) use view::{Kept, NOT_HERE, Needs, SlotView, UNSERVED};
 
 use super::out::{Call, Out};

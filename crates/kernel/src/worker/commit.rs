@@ -29,7 +29,7 @@ use super::store::Store;
 use crate::durable::file::salt;
 use crate::durable::log::{Identity, LogConfig, LogWriter, Outcome};
 use crate::durable::note::Trouble;
-use crate::durable::{Event, Note, TxnId};
+use crate::durable::{Event, Note};
 use crate::shard::Shard;
 use held::{At, Gates, Held};
 use rufous_base::disk::DiskDone;
@@ -68,7 +68,6 @@ pub(super) struct Commit {
     told: u64,
     /// Increases with every start of the node.
     run: u64,
-    next_txn: u64,
     held: Held,
     /// Present where the node is one of several.
     gates: Option<Gates>,
@@ -90,7 +89,6 @@ impl Commit {
             base: 0,
             told: 0,
             run: 0,
-            next_txn: 0,
             held: Held::default(),
             gates: None,
             troubles: BTreeMap::new(),
@@ -394,15 +392,6 @@ impl Commit {
             workers: workers as u16,
             run: self.run,
             salt: salt(self.file_seed),
-        }
-    }
-
-    pub(super) fn next_txn(&mut self) -> TxnId {
-        self.next_txn += 1;
-        TxnId {
-            run: self.run,
-            worker: self.id.0,
-            n: self.next_txn,
         }
     }
 

@@ -4,14 +4,13 @@
 
 use super::commit::{Commit, FrameEnd, Settings};
 use super::saves::{CutOf, SaveRefused, SnapshotStart};
-use super::{Message, Outcome, Worker};
-use crate::batch::Batch;
+use super::{Message, Worker};
 use crate::durable::keeper::{Keeper, Pinned};
 use crate::durable::{Event, LogWriter, ids};
 use crate::planted::{self, Planted};
 use crate::program::{Program, Unwritable};
 use rufous_base::disk::{DiskDone, DiskRequest};
-use rufous_base::{Now, Output, Until, WorkerId};
+use rufous_base::{Now, Until, WorkerId};
 use std::sync::Arc;
 
 impl<P: Program> Worker<P> {
@@ -210,24 +209,6 @@ impl<P: Program> Worker<P> {
         if let Some(message) = self.commit.on_message(to, waits, &self.shard) {
             self.send(to, message);
         }
-    }
-
-    /// The client of a command over several workers gets no reply; its keys stay held until the
-    /// command is committed.
-    pub(super) fn on_doubtful(&mut self, multi: u64) {
-        let Some(committing) = self.committing.get(&multi) else {
-            return;
-        };
-        let requests = committing.replies.requests.iter();
-        if committing.origin == self.id {
-            return self
-                .out
-                .outcomes
-                .extend(requests.map(|r| Outcome::Lost(r.header)));
-        }
-        let mut lost = Box::<Batch>::default();
-        requests.for_each(|r| lost.push_reply(r.header, Output::default()));
-        self.send(committing.origin, Message::Lost(lost));
     }
 
     /// The node stops, and this worker has no work in progress that it began. True once this holds

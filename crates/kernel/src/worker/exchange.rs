@@ -81,7 +81,13 @@ impl<P: Program> Worker<P> {
                 self.park_judged(Scope::keys(named(&args)), &header, args, (from, table));
                 Status::Later
             } else if is_stale
-                && self.refuses_stale(from, &header, &args, &mut [args.get(key)].into_iter(), out)
+                && store!(self).refuses_stale::<P>(
+                    from,
+                    &header,
+                    &args,
+                    [args.get(key)].into_iter(),
+                    out,
+                )
             {
                 Status::Ready
             } else {

@@ -134,6 +134,12 @@ impl<P: Program> Worker<P> {
 
 /// Commands and turns.
 impl<P: Program> Worker<P> {
+    /// Distinguishes this table from earlier ones.
+    #[inline]
+    pub(super) fn table_mark(&self) -> u16 {
+        self.lattice.table().version() as u16
+    }
+
     /// Called before a command where there are lattice keyspaces.
     #[inline(never)]
     pub(super) fn begin_lattice(&mut self, now: Now, header: &Header) {
@@ -251,9 +257,7 @@ impl<P: Program> Worker<P> {
         let is_causal = lattices.any(|keyspace| keyspace.level.keeps_siblings());
         self.contexts.on_table(is_causal);
         let before = self.lattice.on_table(table, &mut store!(self));
-        self.scratch
-            .lattice_mut()
-            .set_keying(self.lattice.keying(&self.placement));
+        self.spanning.on_table(self.lattice.keying(&self.placement));
         before
     }
 
@@ -273,66 +277,12 @@ impl<P: Program> Worker<P> {
         self.lattice.take_early(now, &mut store);
     }
 
-    /// Everything is held: refuses the change, or first makes all replicas equal. Returns the
-    /// command if it need not wait.
-    pub(super) fn judge_table(&mut self, mut multi: Multi) -> Option<Multi> {
-        let Some(table) = &multi.table else {
-            return Some(multi);
-        };
-        let why = if table.version() != self.keyspaces().version() + 1 {
-            Some("the keyspaces were changed meanwhile, try again".to_owned())
-        } else {
-            multi.findings.refusal()
-        };
-        if let Some(why) = why {
-            multi.table = None;
-            let (header, ..) = multi.batch.parts(0);
-            let mut reply = Output::default();
-            P::refuse(header.command, &why, header.resp3, &mut reply);
-            multi.batch.set_reply(reply);
-            return Some(multi);
-        }
-        let workers = self.placement.workers();
-        if multi.drained || !multi.findings.is_shared() || workers == 1 {
-            return Some(multi);
-        }
-        let table = Arc::clone(table);
-        let id = self.next_multi;
-        self.next_multi += 1;
-        multi.awaited = workers;
-        multi.findings = super::Findings::default();
-        self.multis.insert(id, multi);
-        let begin = || Draining::Begin {
-            multi: id,
-            table: Arc::clone(&table),
-        };
-        for to in store!(self).others() {
-            self.send(to, Message::Draining(begin()));
-        }
-        self.lattice.on_draining(self.id, begin());
-        None
-    }
-
     pub(super) fn on_draining(&mut self, now: Now, from: WorkerId, note: Draining) {
-        let Draining::Settled {
-            multi: id,
-            findings,
-        } = note
-        else {
-            return self.lattice.on_draining(from, note);
-        };
-        // A worker's replicas are equal to those of the others, and it has examined its keys again.
-        let Some(multi) = self.multis.get_mut(&id) else {
-            debug_assert!(false, "settled, but not under way");
-            return;
-        };
-        multi.awaited -= 1;
-        multi.findings.add(findings);
-        if multi.awaited == 0
-            && let Some(mut multi) = self.multis.remove(&id)
-        {
-            multi.drained = true;
-            self.finish(now, multi);
+        match note {
+            Draining::Settled { multi, findings } => self.span(now, |spanning, site| {
+                spanning.on_settled::<P>(multi, findings, site);
+            }),
+            note => self.lattice.on_draining(from, note),
         }
     }
 

@@ -54,6 +54,7 @@ impl<P: Program> Worker<P> {
             }
             Note::Resolved { verdicts, run } => {
                 self.commit.on_run(run);
+                self.spanning.on_run(run);
                 self.boot.on_resolved(verdicts, &mut self.out);
             }
             Note::Table(table) => self.on_table(&table),

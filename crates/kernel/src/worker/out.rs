@@ -2,14 +2,17 @@
 //! messages to other workers, requests to the disk, events, and calls between machines, which the
 //! worker carries out in order.
 
+use super::lattice::Draining;
 use super::mail::Mail;
 use super::saves::CutOf;
+use super::spanning::Release;
 use super::store::Store;
 use super::{Message, Work, boot};
 use crate::batch::{Batch, Header};
 use crate::durable::keeper::Keeper;
-use crate::durable::{Event, Note};
+use crate::durable::{Event, Note, TxnId};
 use crate::lock::{Scope, Ticket};
+use crate::multi::Multi;
 use crate::replicate::replicas::To;
 use rufous_base::WorkerId;
 use rufous_base::disk::DiskRequest;
@@ -42,6 +45,18 @@ pub(super) enum Call {
     Tell(WorkerId, Note),
     /// Sends a message that no longer waits to a worker, which may be this one.
     Send(WorkerId, Message),
+    /// Begins a command over several workers.
+    Begin(Box<Multi>),
+    /// Executes a command over several workers, whose keys are held.
+    Run(Box<Multi>),
+    /// Prepares a transaction whose keys are held for the embedder.
+    Ready(Box<Multi>),
+    /// Makes replicas here equal, for a command of this worker.
+    Drain(Draining),
+    /// Ends a hold at a worker, which may be this one, with its part of a command.
+    Release(WorkerId, Release),
+    /// All parts of a command are committed: ends a hold at a worker, which may be this one.
+    Unlock(WorkerId, Ticket, TxnId),
     /// Continues loading, now that the notes before this call have arrived here.
     Load(boot::Next),
     /// Begins a new generation of all logs.
@@ -112,6 +127,8 @@ pub(super) struct Out {
     pub(super) disk: Vec<DiskRequest>,
     pub(super) events: Vec<Event>,
     calls: VecDeque<Call>,
+    /// Calls of the event at hand that are carried out before the others.
+    first: Vec<Call>,
 }
 
 impl Out {
@@ -156,6 +173,17 @@ impl Out {
 
     pub(super) fn call(&mut self, call: Call) {
         self.calls.push_back(call);
+    }
+
+    /// Makes a call that is carried out when the event at hand was handled, before all calls of
+    /// earlier events.
+    pub(super) fn call_first(&mut self, call: Call) {
+        self.first.push(call);
+    }
+
+    /// Those calls, in order.
+    pub(super) fn take_first(&mut self) -> Vec<Call> {
+        std::mem::take(&mut self.first)
     }
 
     pub(super) fn tell(&mut self, to: WorkerId, note: Note) {

@@ -11,9 +11,8 @@
 mod tests;
 
 use super::Work;
-use super::chains::{Kept, Needs, SlotView, UNSERVED};
+use super::chains::{Kept, Needs, SEVERAL, SlotView, UNSERVED};
 use super::out::{Call, Out};
-use super::several::SEVERAL;
 use crate::batch::{Batch, Header, Status};
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::program::Program;

@@ -124,8 +124,9 @@ impl<P: Program> Worker<P> {
             Some(Scope::Keys(keys)) => &keys[..],
             _ => &[],
         };
-        let mut keys = keys.iter().map(|key| &*key.1);
-        let is_refused = is_stale && self.refuses_stale(origin, &header, &args, &mut keys, out);
+        let keys = keys.iter().map(|key| &*key.1);
+        let is_refused =
+            is_stale && store!(self).refuses_stale::<P>(origin, &header, &args, keys, out);
         if !is_refused
             && self.may_run(now, &header, out)
             && let Some(wait) = self.run(now, &header, args.reborrow(), out)
@@ -159,7 +160,9 @@ impl<P: Program> Worker<P> {
         let is_stale = batch.requests[0].table != self.table_mark();
         let (header, args, out) = batch.parts(0);
         let start = out.mark();
-        let wait = if is_stale && self.refuses_on_lattice(&header, &args, out) {
+        let wait = if is_stale
+            && P::refuse_on_lattice(header.command, &args, &self.placement, header.resp3, out)
+        {
             None
         } else if !ask || self.may_run(now, &header, out) {
             self.run(now, &header, args, out)

@@ -1,14 +1,11 @@
 //! Routes between the worker and the machines of slots and of requests that wait: the host of chains
 //! (`chains`), requests that wait for slots (`parking`), and clients that wait for data (`waiting`).
 
-use super::chains::{
-    ChainFigures, ChainHost, ChainSettings, Kept, NOT_HERE, Needs, Said, UNSERVED,
-};
+use super::chains::{ChainFigures, ChainHost, ChainSettings, Kept, Needs, Said};
 use super::parking::{Granted, Request};
-use super::several::SEVERAL;
 use super::waiting::{Clients, NoData, Serve, Told};
 use super::{Message, WaitEnd, Worker};
-use crate::batch::{Batch, Door, Header, Status};
+use crate::batch::{Batch, Header, Status};
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::multi::Multi;
 use crate::program::Program;
@@ -231,38 +228,22 @@ impl<P: Program> Worker<P> {
         served
     }
 
-    /// Called when a command over several workers has its keys: returns it, unless some are of
-    /// slots that this node does not serve. A request that waits for data at these keys was
-    /// executed before.
-    pub(super) fn all_served(&mut self, now: Now, mut multi: Multi) -> Option<Multi> {
-        let spread = match multi.batch.requests.first() {
-            // A waiter has waited since before the slots had copies.
-            Some(request) if multi.waiter.is_none() => {
-                let keys = multi.gathered.iter().map(|gathered| &*gathered.key.1);
-                self.is_too_spread(request.header.command, keys)
-            }
-            _ => false,
-        };
-        if (!multi.unserved || multi.waiter.is_some()) && !spread {
-            return Some(multi);
-        }
-        self.release_all(now, std::mem::take(&mut multi.held));
-        if let Some(exec) = multi.exec {
-            multi.gathered.clear();
-            self.ready_exec(now, exec, multi);
-            return None;
-        }
-        let header = multi.batch.requests.first().map(|request| request.header);
-        let mut reply = Output::default();
-        let (why, status) = match header.map(|header| header.door) {
-            _ if spread => (SEVERAL, Status::Ready),
-            Some(Door::Forwarded | Door::Plain) => (NOT_HERE, Status::NotHere),
-            _ => (UNSERVED, Status::Ready),
-        };
-        P::refuse_slot(why, header.is_some_and(|header| header.resp3), &mut reply);
-        multi.batch.set_refusal(reply, status);
-        self.answer(now, self.id, multi.batch);
-        None
+    /// Whether keys are of several slots, some of which have copies at other nodes.
+    pub fn is_spread<'k>(&self, keys: impl IntoIterator<Item = &'k [u8]>) -> bool {
+        let chains = self.chains.as_ref();
+        chains.is_some_and(|chains| chains.is_spread(keys, &self.placement))
+    }
+
+    /// Whether a command may not be executed on these keys together.
+    pub(super) fn is_too_spread<'k>(
+        &self,
+        command: u16,
+        keys: impl IntoIterator<Item = &'k [u8]>,
+    ) -> bool {
+        self.chains.is_some()
+            && P::is_write(command)
+            && !P::is_of_each(command)
+            && self.is_spread(keys)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Commands are queued at the connection. `EXEC` runs them in one step if all their keys are this
 //! worker's and free; otherwise the kernel first holds the keys at their owners
-//! (`rufous_kernel::worker::exec`), and the commands run once all keys are held. Either way this
+//! (`rufous_kernel::worker::spanning`), and the commands run once all keys are held. Either way this
 //! module runs the list: commands on data through the kernel, others as usual. A command that asks
 //! other workers interrupts the list until they have answered; the keys stay held meanwhile.
 //!

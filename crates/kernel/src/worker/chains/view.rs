@@ -13,6 +13,14 @@ pub(in crate::worker) const UNSERVED: &str = "CLUSTERDOWN Hash slot not served: 
                                               or have yet to say what they have; send it again";
 const MOVED: &str = "TRYAGAIN The keys have just moved to another node; send it again";
 
+/// The reply to commands that write keys of several slots, of which some have copies at other nodes.
+/// Each slot's chain carries its part of the writes without knowledge of the other chains: when the
+/// head fails, one part could survive and the other be lost. This is checked when keys are held,
+/// directly before the writes: until then a slot may get its first copy. Linear transactions will
+/// support these.
+pub const SEVERAL: &str = "CROSSSLOT The command may write keys of several slots, and slots have copies at other nodes: \
+     what one of them has could be without the other. Give the keys one hash tag, as in {tag}key";
+
 /// The reply for [`Status::NotHere`].
 pub(in crate::worker) const NOT_HERE: &str = "NOTHERE";
 

@@ -14,14 +14,14 @@
 //! 3. Only the command of a transaction that fetched keys reads them: they leave the scratch shard
 //!    with it.
 
+use super::held::release_all;
 use super::scratch::{discard, load};
-use super::spanning::gather;
-use super::{HeldExec, Message, Submitted, Worker};
+use super::{Call, HeldExec, Message, Site, Spanning, gather};
 use crate::batch::Header;
 use crate::lock::KeyName;
 use crate::multi::{Gathered, Multi};
 use crate::program::Program;
-use rufous_base::{Args, Now, Output, WorkerId};
+use rufous_base::{Args, Now, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The other keys of a held transaction: fetched, or still awaited.
@@ -65,65 +65,46 @@ impl HeldExec {
     }
 }
 
-impl<P: Program> Worker<P> {
-    /// Whether a request may read keys that it does not name and that may be held or have other
-    /// owners.
-    #[inline]
-    pub(super) fn must_look_for_others(&self, command: u16, args: &Args<'_>) -> bool {
-        P::is_open(command, args) && (self.placement.workers() > 1 || !self.locks.is_idle())
-    }
-
-    pub(super) fn submit_open(
-        &mut self,
-        now: Now,
-        header: &Header,
-        keys: &[(u8, u32)],
-        args: Args<'_>,
-        out: &mut Output,
-    ) -> Submitted {
-        if !self.may_run(now, header, out) {
-            return Submitted::Done;
-        }
-        let owned = self.owned(keys, &args);
-        let batch = self.batch_of(header, args);
-        self.start(Multi::on_open(batch, owned, 0, self.placement.workers()));
-        Submitted::Barrier
-    }
-
+impl Spanning {
     /// Makes a command hold the other keys that it reads. Returns it if it has all of them.
-    pub(super) fn with_others(&mut self, now: Now, mut multi: Multi) -> Option<Multi> {
+    pub(super) fn with_others<P: Program>(
+        &mut self,
+        mut multi: Multi,
+        site: &mut Site<'_>,
+    ) -> Option<Multi> {
         let Some(open) = multi.open else {
             return Some(multi);
         };
-        let missing = self.missing(now, &mut multi);
+        let missing = self.missing::<P>(site.now, &mut multi);
         if missing.is_empty() {
             return Some(multi);
         }
         if open.whole {
-            let (id, touch) = (self.next_multi, multi.touch);
-            self.next_multi += 1;
-            let (own, awaited) = self.fetch(now, id, touch, missing);
+            let number = self.next_number();
+            let (own, awaited) = fetch(number, multi.touch, missing, site);
             multi.gathered.extend(own);
             if awaited == 0 {
                 return Some(multi);
             }
             multi.awaited = awaited;
-            self.multis.insert(id, multi);
+            self.multis.insert(number, multi);
             return None;
         }
+        let placement = site.store.placement;
         let mut keys: Vec<_> = missing
             .into_iter()
-            .map(|key| (self.placement.owner(&key.1), key))
+            .map(|key| (placement.owner(&key.1), key))
             .collect();
         keys.extend(multi.gathered.into_iter().map(|g| (g.owner, g.key)));
-        self.release_all(now, multi.held);
-        let workers = self.placement.workers();
-        self.start(Multi::on_open(multi.batch, keys, open.round + 1, workers));
+        release_all(multi.held, site);
+        let workers = placement.workers();
+        let wider = Multi::on_open(multi.batch, keys, open.round + 1, workers);
+        site.call(Call::Begin(Box::new(wider)));
         None
     }
 
     /// The other keys that a command reads and that were not gathered.
-    fn missing(&mut self, now: Now, multi: &mut Multi) -> BTreeSet<KeyName> {
+    fn missing<P: Program>(&mut self, now: Now, multi: &mut Multi) -> BTreeSet<KeyName> {
         load(&mut self.scratch, &multi.gathered, now);
         let (header, args, _) = multi.batch.parts(0);
         let mut others = P::others(header.command, &mut self.scratch, header.db, &args, now);
@@ -134,78 +115,46 @@ impl<P: Program> Worker<P> {
         others
     }
 
-    /// Fetches keys from their owners, all of which are held whole. Returns this worker's entries,
-    /// and how many other workers will reply to `id`.
-    fn fetch(
+    /// An owner's entries of such keys.
+    pub(in crate::worker) fn on_fetched<P: Program>(
         &mut self,
-        now: Now,
-        id: u64,
-        touch: bool,
-        keys: BTreeSet<KeyName>,
-    ) -> (Vec<Gathered>, usize) {
-        let mut by_owner = BTreeMap::<WorkerId, Vec<KeyName>>::new();
-        for key in keys {
-            let owner = self.placement.owner(&key.1);
-            by_owner.entry(owner).or_default().push(key);
-        }
-        let own = by_owner.remove(&self.id).unwrap_or_default();
-        self.shard.set_touch(touch);
-        let own = gather(&mut self.shard, self.id, &own, now);
-        let awaited = by_owner.len();
-        for (owner, keys) in by_owner {
-            let multi = id;
-            self.send(owner, Message::Fetch { multi, touch, keys });
-        }
-        (own, awaited)
-    }
-
-    pub(super) fn on_fetch(
-        &mut self,
-        now: Now,
-        from: WorkerId,
-        multi: u64,
-        touch: bool,
-        keys: &[KeyName],
+        number: u64,
+        gathered: Vec<Gathered>,
+        site: &mut Site<'_>,
     ) {
-        self.shard.set_touch(touch);
-        let gathered = gather(&mut self.shard, self.id, keys, now);
-        self.send(from, Message::Fetched { multi, gathered });
-    }
-
-    pub(super) fn on_fetched(&mut self, now: Now, id: u64, gathered: Vec<Gathered>) {
-        if let Some(held) = self.execs.borrowing.get_mut(&id) {
-            held.borrow(gathered, now);
+        if let Some(held) = self.execs.borrowing.get_mut(&number) {
+            held.borrow(gathered, site.now);
             held.borrowed.awaited -= 1;
             if held.borrowed.awaited == 0
-                && let Some(mut held) = self.execs.borrowing.remove(&id)
+                && let Some(mut held) = self.execs.borrowing.remove(&number)
             {
                 held.resumed = true;
                 self.execs.ready.push_back(held);
             }
             return;
         }
-        let Some(multi) = self.multis.get_mut(&id) else {
+        let Some(multi) = self.multis.get_mut(&number) else {
             debug_assert!(false, "keys for a command that is not under way");
             return;
         };
         multi.gathered.extend(gathered);
         multi.awaited -= 1;
         if multi.awaited == 0
-            && let Some(multi) = self.multis.remove(&id)
+            && let Some(multi) = self.multis.remove(&number)
         {
-            self.finish(now, multi);
+            self.finish::<P>(multi, site);
         }
     }
 
     /// Fetches the keys that the next command of a transaction, which holds everything, reads
     /// beside the keys that it names. Returns the transaction if there is nothing to wait for;
-    /// otherwise [`Worker::next_held`] returns it.
-    pub fn with_others_held(
+    /// otherwise [`Spanning::next_held`] returns it.
+    pub(in crate::worker) fn on_open_command<P: Program>(
         &mut self,
-        now: Now,
         mut held: HeldExec,
         header: &Header,
         args: &Args<'_>,
+        site: &mut Site<'_>,
     ) -> Option<HeldExec> {
         if !P::is_open(header.command, args) {
             return Some(held);
@@ -214,7 +163,8 @@ impl<P: Program> Worker<P> {
             // The database was emptied: only entries of the scratch shard exist.
             return Some(held);
         };
-        let mut others = P::others(header.command, &mut held.scratch, header.db, args, now);
+        let shard = &mut held.scratch;
+        let mut others = P::others(header.command, shard, header.db, args, site.now);
         for gathered in &held.multi.gathered {
             others.remove(&gathered.key);
         }
@@ -226,16 +176,39 @@ impl<P: Program> Worker<P> {
         }
         held.borrowed.db = header.db;
         let keys = others.into_iter().map(|(_, key)| (from, key)).collect();
-        let id = self.next_multi;
-        self.next_multi += 1;
-        let (own, awaited) = self.fetch(now, id, held.multi.touch, keys);
-        held.borrow(own, now);
+        let number = self.next_number();
+        let (own, awaited) = fetch(number, held.multi.touch, keys, site);
+        held.borrow(own, site.now);
         if awaited == 0 {
             return Some(held);
         }
         held.borrowed.awaited = awaited;
         self.execs.running -= 1;
-        self.execs.borrowing.insert(id, held);
+        self.execs.borrowing.insert(number, held);
         None
     }
+}
+
+/// Fetches keys from their owners, all of which are held whole. Returns this worker's entries, and
+/// how many other workers will reply to `multi`.
+fn fetch(
+    multi: u64,
+    touch: bool,
+    keys: BTreeSet<KeyName>,
+    site: &mut Site<'_>,
+) -> (Vec<Gathered>, usize) {
+    let store = &mut site.store;
+    let mut by_owner = BTreeMap::<WorkerId, Vec<KeyName>>::new();
+    for key in keys {
+        let owner = store.placement.owner(&key.1);
+        by_owner.entry(owner).or_default().push(key);
+    }
+    let own = by_owner.remove(&store.id).unwrap_or_default();
+    store.shard.set_touch(touch);
+    let own = gather(&own, site.now, store);
+    let awaited = by_owner.len();
+    for (owner, keys) in by_owner {
+        site.out.send(owner, Message::Fetch { multi, touch, keys });
+    }
+    (own, awaited)
 }

@@ -5,7 +5,7 @@
 //! collection stays small in messages and logs. If the value of a key was replaced, the new value
 //! is sent.
 
-use super::spanning::Writes;
+use super::commits::Writes;
 use crate::durable::effect::Effect;
 use crate::lock::KeyName;
 use crate::multi::{Change, Gathered, KeyWrite};
@@ -64,7 +64,7 @@ pub(super) fn unload(scratch: &mut Shard, gathered: Vec<Gathered>, all: bool, no
 }
 
 /// Carries out changes of a scratch shard at the owner of the keys.
-pub(super) fn put_back(shard: &mut Shard, writes: Vec<KeyWrite>, now: Now) {
+pub(in crate::worker) fn put_back(shard: &mut Shard, writes: Vec<KeyWrite>, now: Now) {
     for ((db, bytes), change) in writes {
         let (db, key) = (usize::from(db), shard.key(&bytes));
         match change {

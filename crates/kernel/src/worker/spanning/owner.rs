@@ -1,0 +1,76 @@
+//! The part of a worker whose keys are held: it sends their entries, and applies the changes.
+
+use super::commits::NewTable;
+use crate::lock::{KeyName, Ticket};
+use crate::multi::{Finish, Gathered, KeyWrite, NodeAction, Seen};
+use crate::worker::lattice::Findings;
+use crate::worker::store::Store;
+use rufous_base::Now;
+
+/// A worker's reply to a request to hold keys.
+#[derive(Debug, Default)]
+pub struct Hold {
+    pub gathered: Vec<Gathered>,
+    /// The transaction's watcher found a key touched.
+    pub dirty: bool,
+    /// The effect of the command's table on the keys here.
+    pub findings: Findings,
+    /// The stamp of writes to keys here must be above this time.
+    pub promised: u64,
+    /// Some keys are of slots that this node does not serve.
+    pub unserved: bool,
+}
+
+/// A worker's part in an executed command: actions first, then writes.
+#[derive(Debug)]
+pub struct Release {
+    pub(in crate::worker) ticket: Ticket,
+    pub(in crate::worker) writes: Vec<KeyWrite>,
+    /// No stamp in the writes has a later time.
+    pub(in crate::worker) upto: u64,
+    pub(in crate::worker) actions: Vec<NodeAction>,
+    pub(in crate::worker) table: NewTable,
+    /// What the client of the command has seen after it.
+    pub(in crate::worker) client: u64,
+    pub(in crate::worker) seen: Seen,
+    pub(in crate::worker) finish: Finish,
+}
+
+impl Release {
+    /// For a command that was not executed.
+    pub(super) fn of_nothing(ticket: Ticket) -> Self {
+        Self {
+            ticket,
+            writes: Vec::new(),
+            upto: 0,
+            actions: Vec::new(),
+            table: None,
+            client: 0,
+            seen: Vec::new(),
+            finish: Finish::LetGo,
+        }
+    }
+}
+
+/// The current entries of this worker's keys.
+pub(in crate::worker) fn gather(
+    keys: &[KeyName],
+    now: Now,
+    store: &mut Store<'_>,
+) -> Vec<Gathered> {
+    let (owner, shard) = (store.id, &mut *store.shard);
+    let gathered = keys.iter().map(|key| {
+        let name = shard.key(&key.1);
+        let db = usize::from(key.0);
+        // Only the access counts here; the entry is copied as a whole.
+        let _ = shard.get(db, name, now);
+        let entry = shard.gather_entry(db, name, now);
+        Gathered {
+            owner,
+            key: key.clone(),
+            entry,
+            context: None,
+        }
+    });
+    gathered.collect()
+}
