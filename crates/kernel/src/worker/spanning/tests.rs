@@ -7,7 +7,9 @@ use crate::multi::{Finish, Gathered};
 use crate::placement::Placement;
 use crate::program::Context;
 use crate::shard::{ExpirySetting, NewValue};
+use crate::worker::Outcome;
 use rufous_base::{Args, ConnId};
+use std::collections::BTreeSet;
 
 const WORKERS: usize = 3;
 const OWN: WorkerId = WorkerId(1);
@@ -25,6 +27,11 @@ impl Program for Writes {
 
     fn may_grow(_: u16) -> bool {
         false
+    }
+
+    /// A command reads the keys that its arguments name.
+    fn others(_: u16, _: &mut Shard, db: u8, args: &Args<'_>, _: Now) -> BTreeSet<KeyName> {
+        args.iter_from(0).map(|name| (db, name.into())).collect()
     }
 
     fn refuse_growth(_: bool, _: &mut Output) {}
@@ -192,6 +199,15 @@ impl Rig {
 }
 
 fn request() -> Box<Batch> {
+    request_of(&[])
+}
+
+fn request_of(names: &[KeyName]) -> Box<Batch> {
+    let (mut bytes, mut spans) = (Vec::new(), Vec::new());
+    for (_, name) in names {
+        spans.push((bytes.len() as u32, name.len() as u32));
+        bytes.extend_from_slice(name);
+    }
     let header = Header {
         conn: ConnId {
             slot: 1,
@@ -209,7 +225,7 @@ fn request() -> Box<Batch> {
         hash: 0,
     };
     let mut batch = Box::<Batch>::default();
-    batch.push(header, Args::new(&[], &[], &mut []));
+    batch.push(header, Args::new(&bytes, &spans, &mut []));
     batch
 }
 
@@ -378,4 +394,73 @@ fn a_command_whose_keys_have_moved_begins_again() {
         "the first hold of the old one"
     );
     assert_eq!(rig.spanning.len(), 1);
+}
+
+#[test]
+fn a_command_that_reads_other_keys_holds_nothing_while_it_asks_for_them() {
+    let mut rig = Rig::new();
+    let (named, other) = (rig.key(2), rig.key(0));
+    let keys = vec![(WorkerId(2), named.clone())];
+    rig.begin(Multi::on_open(
+        request_of(&[named, other]),
+        keys,
+        0,
+        WORKERS,
+    ));
+    assert_eq!(rig.asked(), [(2, 0)]);
+    let calls = rig.acquired(0, 2, rig.hold(2));
+    let [Call::Release(WorkerId(2), _), Call::Begin(_)] = &calls[..] else {
+        panic!("{calls:?}");
+    };
+    let Some(Call::Begin(wider)) = calls.into_iter().next_back() else {
+        unreachable!("as above");
+    };
+    rig.begin(*wider);
+    assert_eq!(rig.asked(), [(0, 1)], "from the first worker on");
+    let calls = rig.all_held(1, &[0, 2]);
+    assert!(matches!(&calls[..], [Call::Run(_)]), "{calls:?}");
+}
+
+#[test]
+fn a_command_that_holds_everything_waits_for_the_keys_that_it_fetches() {
+    let mut rig = Rig::new();
+    let (named, other) = (rig.key(0), rig.key(2));
+    let keys = vec![(WorkerId(0), named.clone())];
+    rig.begin(Multi::on_open(
+        request_of(&[named, other]),
+        keys,
+        3,
+        WORKERS,
+    ));
+    assert!(rig.acquired(0, 0, rig.hold(0)).is_empty());
+    assert!(rig.acquired(0, 1, Hold::default()).is_empty());
+    assert!(rig.acquired(0, 2, Hold::default()).is_empty());
+    let sent: Vec<_> = rig.out.mail.take().collect();
+    let fetched = |sent: &&(WorkerId, Message)| matches!(sent.1, Message::Fetch { multi: 1, .. });
+    assert_eq!(
+        sent.iter().find(fetched).map(|sent| sent.0),
+        Some(WorkerId(2))
+    );
+    assert_eq!(rig.spanning.len(), 1);
+    let gathered = rig.hold(2).gathered;
+    let calls = rig.on(|spanning, site| spanning.on_fetched::<Writes>(1, gathered, site));
+    let [Call::Run(multi)] = &calls[..] else {
+        panic!("{calls:?}");
+    };
+    assert_eq!((multi.gathered.len(), multi.held.len()), (2, 3));
+}
+
+#[test]
+fn a_doubtful_commit_ends_the_request_but_not_the_holds() {
+    let mut rig = Rig::new();
+    rig.begin_on(&[0, 2]);
+    let calls = rig.all_held(0, &[0, 2]);
+    rig.run(calls, &[0, 2]);
+    assert!(
+        rig.on(|spanning, site| spanning.on_doubtful(1, site))
+            .is_empty()
+    );
+    assert!(matches!(rig.out.next_outcome(), Some(Outcome::Lost(header)) if header.client == 9));
+    assert!(rig.committed(1).is_empty());
+    assert_eq!(rig.committed(1).len(), 3, "the reply and two unlocks");
 }
