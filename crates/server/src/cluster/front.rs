@@ -184,7 +184,7 @@ impl Front {
     /// Slots may have moved to other nodes: requests pending at this node's workers may come back
     /// ([`Front::forward_late`]). So that none is overtaken, their connections run no new ones.
     fn hold_up_under_way(&mut self, fx: &mut Effects<Message>) {
-        let all = self.connections.iter().flatten();
+        let all = self.connections.iter();
         let waits = all
             .filter(|connection| connection.door() == Door::Plain && !connection.slots.is_empty());
         let waits: Vec<ConnId> = waits.map(|connection| connection.id).collect();

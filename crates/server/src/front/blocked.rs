@@ -6,7 +6,7 @@
 //! when the node stops.
 
 use super::connection::Connection;
-use super::{Front, Message, find};
+use super::{Front, Message};
 use rufous_base::{Close, ConnId, Effects, Now, Output};
 use rufous_command::{Failure, Reply};
 use rufous_kernel::Header;
@@ -64,21 +64,21 @@ impl Connection {
 impl Front {
     /// The client has stopped sending. A waiting client is then taken to be closed.
     pub(super) fn on_ended(&mut self, conn: ConnId) {
-        let Some(connection) = find(&mut self.connections, conn) else {
+        let Some(connection) = self.connections.get(conn) else {
             return;
         };
         connection.ended = true;
         if connection.blocked.is_some() {
             self.kernel.end_wait(conn, WaitEnd::Gone);
-            self.close_now(conn);
+            self.connections.close_now(conn);
         } else {
-            self.ended.push(conn);
+            self.connections.on_ended(conn);
         }
     }
 
     /// `CLIENT UNBLOCK` for a client of this worker. Returns whether it waited.
     pub(crate) fn end_wait_of(&mut self, client_id: u64, with_error: bool) -> bool {
-        let mut all = self.connections.iter().flatten();
+        let mut all = self.connections.iter();
         let Some(conn) = all.find(|c| c.client_id == client_id).map(|c| c.id) else {
             return false;
         };

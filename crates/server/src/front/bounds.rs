@@ -2,9 +2,9 @@
 
 use super::connection::{Connection, Slot, Suspended};
 use super::shared::Counters;
-use super::{Front, Message, find};
+use super::{Front, Message};
 use rufous_base::limits::{MAX_PIPELINE_IN_FLIGHT, OUTPUT_HIGH_WATER};
-use rufous_base::{Args, Backlog, Close, ConnId, Effects, Now, Output};
+use rufous_base::{Args, Backlog, ConnId, Effects, Now, Output};
 use rufous_command::{Flags, Spec};
 
 /// Microseconds between two log lines about rejected HTTP requests.
@@ -21,7 +21,7 @@ impl Front {
         written: usize,
         fx: &mut Effects<Message>,
     ) {
-        let Some(connection) = find(&mut self.connections, conn) else {
+        let Some(connection) = self.connections.get(conn) else {
             return;
         };
         connection.unsent = connection.unsent.saturating_add(written);
@@ -34,59 +34,17 @@ impl Front {
 
     #[cold]
     fn wait_until_sent(&mut self, conn: ConnId, fx: &mut Effects<Message>) {
-        let Some(connection) = find(&mut self.connections, conn) else {
+        let Some(connection) = self.connections.get(conn) else {
             return;
         };
         if connection.slots.is_empty() {
-            self.drains.push(conn);
+            self.connections.drain(conn);
             self.suspend(conn, Suspended::Unsent, fx);
         } else {
             // These bytes are behind a pending reply, and are sent with it: then the connection
             // waits until they have been sent.
             self.suspend(conn, Suspended::Barrier, fx);
         }
-    }
-
-    pub(super) fn on_drained(&mut self, conn: ConnId) {
-        if let Some(connection) = self.connection(conn) {
-            connection.unsent = 0;
-        }
-    }
-
-    /// Tells the driver how many bytes may wait for a connection, if that has changed.
-    pub(super) fn renew_backlog(&mut self, conn: ConnId) {
-        let Some(connection) = find(&mut self.connections, conn) else {
-            return;
-        };
-        let backlog = connection.wanted_backlog();
-        if connection.backlog != backlog {
-            connection.backlog = backlog;
-            self.backlogs.push((conn, backlog));
-        }
-    }
-
-    pub(super) fn renew_backlogs(&mut self) {
-        let all: Vec<ConnId> = self.connections().map(|c| c.id).collect();
-        all.into_iter().for_each(|conn| self.renew_backlog(conn));
-    }
-
-    /// Closes connections whose clients have stopped sending, once all replies are sent.
-    pub(super) fn close_ended(&mut self) {
-        if self.ended.is_empty() {
-            return;
-        }
-        let (connections, closes) = (&mut self.connections, &mut self.closes);
-        self.ended.retain(|&conn| {
-            let Some(connection) = find(connections, conn).filter(|c| !c.closing) else {
-                return false;
-            };
-            let answered = connection.slots.is_empty() && connection.suspended.is_none();
-            if answered {
-                connection.closing = true;
-                closes.push((conn, Close::AfterReplies));
-            }
-            !answered
-        });
     }
 
     /// Drops a connection that speaks HTTP. A page in a browser on this machine can send requests
@@ -106,7 +64,7 @@ impl Front {
                 "closed a connection that speaks HTTP: possible cross-protocol attack through a browser"
             );
         }
-        self.close_now(conn);
+        self.connections.close_now(conn);
         true
     }
 }

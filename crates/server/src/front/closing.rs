@@ -3,13 +3,13 @@
 use super::connection::Connection;
 use super::session::Session;
 use super::{Front, Message};
-use rufous_base::{Close, ConnId, Effects};
+use rufous_base::{Close, Effects};
 
 impl Session<'_> {
     /// Closes the connection of the running request, once that request and all earlier ones are
     /// answered.
     pub fn close_after_reply(&mut self) {
-        self.local.front.close_after_reply(self.conn);
+        self.local.front.connections.close_after_reply(self.conn);
     }
 }
 
@@ -24,26 +24,6 @@ impl Front {
         self.kernel.waiting() == 0
             && self.gathers.is_empty()
             && self.connections().all(|c| c.slots.is_empty())
-    }
-
-    /// Runs no further request of a connection, and closes it when its last reply has been written.
-    pub(crate) fn close_after_reply(&mut self, id: ConnId) {
-        let Some(connection) = self.connection(id) else {
-            return;
-        };
-        connection.closing = true;
-        if connection.slots.is_empty() {
-            self.closes.push((id, Close::AfterReplies));
-        }
-    }
-
-    /// Drops a connection with its pending replies.
-    pub(crate) fn close_now(&mut self, id: ConnId) {
-        let Some(connection) = self.connection(id) else {
-            return;
-        };
-        connection.closing = true;
-        self.closes.push((id, Close::Now));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Periodic work between requests: expiry, eviction, compaction, closing idle clients.
 
+use super::local::Local;
 use super::{Front, Message};
 use rufous_base::{Effects, Now};
 
@@ -52,7 +53,7 @@ impl Cron {
 impl Front {
     pub(super) fn on_tick(&mut self, now: Now, fx: &mut Effects<Message>) {
         if self.pause.is_active() && now.mono_us >= self.pause.until_us {
-            self.end_pause();
+            Local { front: self }.end_pause();
         }
         // Nothing may change before the log has begun.
         let may_change = !self.durability.loading;
@@ -107,14 +108,15 @@ impl Front {
             return;
         }
         self.cron.idle_checked_us = now.mono_us;
-        let idle = self.connections.iter().flatten().filter(|c| {
+        let idle = self.connections.iter().filter(|c| {
             !c.info.is_internal()
                 && !c.monitor
                 && !c.is_blocked()
                 && now.mono_us.saturating_sub(c.last_active_us) > timeout_us
         });
         let idle: Vec<_> = idle.map(|c| c.id).collect();
-        idle.into_iter().for_each(|id| self.close_now(id));
+        idle.into_iter()
+            .for_each(|id| self.connections.close_now(id));
     }
 
     fn sample(&mut self, now: Now) {

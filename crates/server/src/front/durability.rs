@@ -4,6 +4,7 @@
 
 use super::connection::{Connection, Slot};
 use super::persistence::{Asked, PersistenceInfo, Pinned, SaveAnswer, SaveOrder};
+use super::slices::Slices;
 use super::{Front, Message};
 use crate::config::{AppendFsync, Config};
 use rufous_base::disk::DiskDone;
@@ -24,9 +25,7 @@ pub(super) struct Durability {
     folder: bool,
     /// This worker coordinates saves.
     coordinates: bool,
-    /// A part of a snapshot is left to write, and when to continue.
-    pub(super) more: bool,
-    pub(super) sliced_us: u64,
+    slices: Slices,
     /// Orders that wait for the save in progress, and for the next one.
     waiting: Vec<Asked>,
     next: Vec<Asked>,
@@ -113,15 +112,18 @@ impl Front {
     pub(super) fn end_turn_durably(&mut self, now: Now, fx: &mut Effects<Message>) {
         self.take_orders(now);
         fx.gate = self.kernel.end_turn(now);
-        if self.kernel.is_snapshotting() {
-            self.take_slice(now);
+        if self.kernel.is_snapshotting()
+            && let Some(bytes) = self.durability.slices.on_turn_end(now, self.hurries())
+        {
+            let more = self.kernel.snapshot_slice(bytes);
+            self.durability.slices.on_written(now, more);
         }
         fx.passed = self.kernel.passed();
         fx.logged = self.kernel.logged();
         fx.congested = self.kernel.is_congested() || self.peers_are_full();
         self.kernel.take_disk_requests(&mut fx.disk);
         self.take_events(now, fx);
-        fx.closes.append(&mut self.closes);
+        self.connections.take_closes(fx);
         self.kernel
             .take_messages(|to, message| fx.messages.push((to, Message::Kernel(message))));
         self.deliver_save_answers(fx);
@@ -129,10 +131,15 @@ impl Front {
         self.wake_for_durability(now, fx);
     }
 
+    /// Whether no client is served.
+    fn hurries(&self) -> bool {
+        self.stopping || self.durability.loading
+    }
+
     fn wake_for_durability(&mut self, now: Now, fx: &mut Effects<Message>) {
         let mut wake = self.cron.wake_us();
-        if self.durability.more {
-            wake = wake.min(self.next_slice_us());
+        if let Some(at) = self.durability.slices.wake_us(self.hurries()) {
+            wake = wake.min(at);
         }
         if let Some(at) = self.kernel.durability_wake_us() {
             wake = wake.min(at.max(now.mono_us));
@@ -214,7 +221,8 @@ impl Front {
             waits && c.slots.iter().any(|s| matches!(s, Slot::Late { .. }))
         };
         let all: Vec<_> = self.connections().filter(late).map(|c| c.id).collect();
-        all.into_iter().for_each(|id| self.close_now(id));
+        all.into_iter()
+            .for_each(|id| self.connections.close_now(id));
     }
 
     fn on_loaded(&mut self, now: Now, loaded: &Loaded) {

@@ -191,7 +191,7 @@ impl Front {
             return self.deliver(gather.conn, gather.seq, &out, fx);
         }
         self.counters.note_reply(&out, (0, 0), out.mark());
-        let Some(connection) = super::find(&mut self.connections, gather.conn) else {
+        let Some(connection) = self.connections.get(gather.conn) else {
             return;
         };
         let start = fx.output.mark();

@@ -5,7 +5,7 @@ use super::connection::{ParsedKey, What};
 use super::persistence::COORDINATOR;
 use super::session::Session;
 use super::turn::Request;
-use super::{Front, Message, find};
+use super::{Front, Message};
 use crate::config::keyspaces;
 use rufous_base::{Args, ConnId, Effects, Now, Output, Until, WorkerId};
 use rufous_command::{DataCommands, Failure, Flags, Group, Reply, Spec, lattice};
@@ -63,7 +63,7 @@ impl Front {
     }
 
     fn wait_for_copies(&mut self, conn: ConnId) {
-        if let Some(connection) = find(&mut self.connections, conn) {
+        if let Some(connection) = self.connections.get(conn) {
             connection.wait_for_copies();
         }
     }
@@ -74,7 +74,7 @@ impl Front {
     pub(super) fn note_splits(&mut self) {
         if self.splits != self.kernel.splits() {
             self.splits = self.kernel.splits();
-            let all = self.connections.iter_mut().flatten();
+            let all = self.connections.iter_mut();
             all.for_each(|connection| connection.wait_for_copies());
         }
     }

@@ -6,6 +6,7 @@
 use super::Front;
 use super::connection::Connection;
 use super::latency::LatencyLog;
+use super::session::Pause;
 use super::shared::{Counters, Shared};
 use super::slow::SlowLog;
 use crate::cluster::figures::Figures as PeerFigures;
@@ -162,19 +163,23 @@ impl Local<'_> {
     }
 
     pub fn close_now(&mut self, conn: ConnId) {
-        self.front.close_now(conn);
+        self.front.connections.close_now(conn);
     }
 
     pub fn close_after_reply(&mut self, conn: ConnId) {
-        self.front.close_after_reply(conn);
+        self.front.connections.close_after_reply(conn);
     }
 
+    /// Pauses clients. Those that wait for data get none meanwhile, as all blocking commands write.
     pub fn start_pause(&mut self, now: Now, timeout_us: u64, writes_only: bool) {
-        self.front.start_pause(now, timeout_us, writes_only);
+        self.front.pause.begin(now, timeout_us, writes_only);
+        self.front.kernel.hold_waiters(true);
     }
 
+    /// Ends the pause. Clients that wait for data are served at the end of the step.
     pub fn end_pause(&mut self) {
-        self.front.end_pause();
+        self.front.pause = Pause::default();
+        self.front.kernel.hold_waiters(false);
     }
 
     /// Ends a client's wait for data; returns whether it waited.

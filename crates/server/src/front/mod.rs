@@ -27,6 +27,7 @@ mod bounds;
 mod causal_tests;
 pub mod closing;
 pub mod connection;
+mod connections;
 pub mod cron;
 mod durability;
 pub mod figures;
@@ -65,9 +66,10 @@ use crate::cluster::links::Links;
 use crate::command::CommandTable;
 use crate::config::Config;
 use connection::{Connection, Lookahead, Suspended};
+use connections::Connections;
 use gather::{Answer, Gather, Question};
 use rufous_base::{
-    Actor, Backlog, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Read, WorkerId,
+    Actor, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Read, WorkerId,
 };
 use rufous_cluster::forward::Forwarding;
 use rufous_cluster::serving::Serving;
@@ -116,9 +118,7 @@ pub struct Front {
     batch_limit: usize,
     /// Whether active expiry is on (`DEBUG SET-ACTIVE-EXPIRE`).
     pub(crate) expire: bool,
-    pub(crate) connections: Vec<Option<Box<Connection>>>,
-    pub(crate) connected: usize,
-    clients_seen: u64,
+    pub(crate) connections: Connections,
     reads: Vec<Read>,
     next_read: usize,
     /// How much of the current read has been parsed.
@@ -144,13 +144,8 @@ pub struct Front {
     pub(crate) evict_base: rufous_kernel::evict::Counters,
     warm: Vec<Warm>,
     /// Effects of session commands, applied at the end of the step.
-    pub(crate) closes: Vec<(ConnId, Close)>,
     pub(crate) node: Vec<NodeEffect>,
     pub(crate) holds: Vec<(ConnId, bool)>,
-    pub(crate) backlogs: Vec<(ConnId, Backlog)>,
-    drains: Vec<ConnId>,
-    /// Connections that are closed as soon as their replies are sent.
-    ended: Vec<ConnId>,
     pub(crate) outgoing: Vec<(WorkerId, Message)>,
     /// Bytes for connections other than that of the running request.
     pub(crate) pushes: Vec<(ConnId, Vec<u8>)>,
@@ -183,9 +178,7 @@ impl Front {
             kernel: Worker::new(id, placement, table.len(), shared.hash_seed),
             table,
             shared,
-            connections: Vec::new(),
-            connected: 0,
-            clients_seen: 0,
+            connections: Connections::default(),
             reads: Vec::new(),
             next_read: 0,
             read_at: None,
@@ -206,12 +199,8 @@ impl Front {
             shard_base: rufous_kernel::shard::Counters::default(),
             evict_base: rufous_kernel::evict::Counters::default(),
             warm: Vec::new(),
-            closes: Vec::new(),
             node: Vec::new(),
             holds: Vec::new(),
-            backlogs: Vec::new(),
-            drains: Vec::new(),
-            ended: Vec::new(),
             outgoing: Vec::new(),
             pushes: Vec::new(),
             http_logged_us: None,
@@ -250,11 +239,7 @@ impl Front {
         self.kernel.shard.set_tuning(config.collections.tuning());
         self.kernel.set_limit(config.memory_limit());
         if config.requirepass.is_empty() {
-            self.connections
-                .iter_mut()
-                .flatten()
-                .for_each(|c| c.authenticated = true);
-            self.renew_backlogs();
+            self.connections.authenticate_all();
         }
         self.configure_durability(&config);
         self.config = config;
@@ -266,12 +251,12 @@ impl Front {
 
     /// The connection, unless it is closed or its slot was reused.
     pub fn connection(&mut self, id: ConnId) -> Option<&mut Connection> {
-        find(&mut self.connections, id)
+        self.connections.get(id)
     }
 
     /// All connections of this worker.
     pub fn connections(&self) -> impl Iterator<Item = &Connection> {
-        self.connections.iter().flatten().map(|c| &**c)
+        self.connections.iter()
     }
 
     fn on_opened(&mut self, now: Now, id: ConnId, info: ConnInfo, fx: &mut Effects<Message>) {
@@ -284,36 +269,23 @@ impl Front {
             fx.closes.push((id, Close::AfterReplies));
             self.counters.rejected_connections += 1;
         }
-        if id.index() >= self.connections.len() {
-            self.connections.resize_with(id.index() + 1, || None);
-        }
-        // Workers count in steps of their number, so that ids differ over the node.
-        self.clients_seen += 1;
-        let workers = self.kernel.placement().workers() as u64;
-        let client_id = (self.clients_seen - 1) * workers + u64::from(self.id().0) + 1;
-        let mut connection = Connection::new(id, client_id, info, now.mono_us);
+        let place = (self.kernel.id(), self.kernel.placement().workers());
+        let connection = self.connections.on_opened(now, id, info, place);
         connection.closing = refused;
         connection.authenticated = config.requirepass.is_empty() || connection.info.is_internal();
         self.counters.connections += u64::from(!connection.info.is_internal());
-        self.connections[id.index()] = Some(Box::new(connection));
-        self.renew_backlog(id);
-        self.connected += 1;
+        self.connections.renew_backlog(id);
     }
 
     fn on_closed(&mut self, id: ConnId) {
         self.release_pins(id);
         self.kernel.end_wait(id, WaitEnd::Gone);
-        if let Some(place) = self.connections.get_mut(id.index())
-            && place.as_ref().is_some_and(|c| c.id == id)
-        {
-            if let Some(mut connection) = place.take() {
-                self.counters.suspended -= usize::from(connection.suspended.is_some());
-                self.end_transaction_of(&mut connection);
-                if connection.monitor {
-                    self.shared.monitors_changed(-1);
-                }
+        if let Some(mut connection) = self.connections.on_closed(id) {
+            self.counters.suspended -= usize::from(connection.suspended.is_some());
+            self.end_transaction_of(&mut connection);
+            if connection.monitor {
+                self.shared.monitors_changed(-1);
             }
-            self.connected -= 1;
         }
     }
 
@@ -362,8 +334,7 @@ impl Front {
             .take_messages(|to, message| fx.messages.push((to, Message::Kernel(message))));
         fx.messages.append(&mut self.outgoing);
         fx.holds.append(&mut self.holds);
-        fx.backlogs.append(&mut self.backlogs);
-        fx.drains.append(&mut self.drains);
+        self.connections.take_notes(fx);
         fx.node.append(&mut self.node);
         for (conn, bytes) in self.pushes.drain(..) {
             let start = fx.output.mark();
@@ -377,9 +348,9 @@ impl Front {
             || !self.resumed.is_empty()
             || self.kernel.has_unaccounted();
         if !more {
-            self.close_ended();
+            self.connections.close_ended();
         }
-        fx.closes.append(&mut self.closes);
+        self.connections.take_closes(fx);
         fx.more = more;
         if self.stopping
             && !self.stopped
@@ -407,7 +378,7 @@ impl Front {
             return;
         }
         let paused = self.pause.is_active();
-        for connection in self.connections.iter_mut().flatten() {
+        for connection in self.connections.iter_mut() {
             let ready = match connection.suspended {
                 None => false,
                 Some(Suspended::Barrier) => connection.slots.is_empty(),
@@ -460,7 +431,7 @@ impl Actor for Front {
             Input::Told { message } => self.on_told(now, message, fx),
             Input::Drained { conn } => match self.links_of(conn) {
                 Some(links) => links.on_drained(conn, fx),
-                None => self.on_drained(conn),
+                None => self.connections.on_drained(conn),
             },
             Input::Ended { conn } => match self.links_of(conn) {
                 Some(_) => fx.at_once.closes.push((conn, Close::AfterReplies)),
@@ -486,14 +457,4 @@ impl Actor for Front {
         self.end_turn_durably(now, fx);
         self.send_to_peers(now, fx);
     }
-}
-
-pub(crate) fn find(
-    connections: &mut [Option<Box<Connection>>],
-    id: ConnId,
-) -> Option<&mut Connection> {
-    connections
-        .get_mut(id.index())?
-        .as_deref_mut()
-        .filter(|c| c.id == id)
 }

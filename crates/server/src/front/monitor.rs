@@ -32,7 +32,7 @@ impl Front {
     }
 
     fn send_to_monitors(&mut self, line: &[u8]) {
-        for connection in self.connections.iter().flatten().filter(|c| c.monitor) {
+        for connection in self.connections.iter().filter(|c| c.monitor) {
             self.pushes.push((connection.id, line.to_vec()));
         }
     }

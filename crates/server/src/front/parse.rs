@@ -3,8 +3,8 @@
 //! Bytes are parsed where they were received. Only what cannot run yet is copied: the start of an
 //! incomplete request, or requests of a connection that has to wait.
 
+use super::Front;
 use super::connection::{Connection, Lookahead, NO_BIG, Parsed, ParsedKey, What};
-use super::{Front, find};
 use crate::command::CommandTable;
 use crate::command::connection::quiet;
 use rufous_base::limits::BATCH_COMMANDS;
@@ -31,8 +31,7 @@ impl Front {
             };
             let fresh = self.read_at.is_none();
             let at = self.read_at.unwrap_or(read.start);
-            let Some(connection) = find(&mut self.connections, read.conn).filter(|c| !c.closing)
-            else {
+            let Some(connection) = self.connections.get(read.conn).filter(|c| !c.closing) else {
                 self.read_at = None;
                 self.next_read += 1;
                 continue;
@@ -72,11 +71,11 @@ impl Front {
     /// Drops a client that sends more bytes than may wait without ever completing a request.
     fn end_read(&mut self) {
         if let Some(read) = self.reads.get(self.next_read)
-            && let Some(connection) = find(&mut self.connections, read.conn)
+            && let Some(connection) = self.connections.get(read.conn)
             && connection.holds_input()
             && connection.input_bytes() > self.config.client_query_buffer_limit
         {
-            self.close_now(read.conn);
+            self.connections.close_now(read.conn);
         }
         self.read_at = None;
         self.next_read += 1;
@@ -87,8 +86,10 @@ impl Front {
             let Some(&id) = self.resumed.last() else {
                 break;
             };
-            let Some(connection) =
-                find(&mut self.connections, id).filter(|c| !c.closing && c.suspended.is_none())
+            let Some(connection) = self
+                .connections
+                .get(id)
+                .filter(|c| !c.closing && c.suspended.is_none())
             else {
                 self.resumed.pop();
                 continue;
@@ -113,7 +114,7 @@ impl Front {
     /// The next connection whose deferred requests are to run.
     pub(super) fn next_deferred(&mut self) -> Option<ConnId> {
         let id = *self.resumed.last()?;
-        let connection = find(&mut self.connections, id)?;
+        let connection = self.connections.get(id)?;
         let ready = connection.suspended.is_none() && !connection.closing;
         (ready && !connection.deferred.is_empty()).then_some(id)
     }

@@ -2,7 +2,7 @@
 
 use super::connection::What;
 use super::turn::Request;
-use super::{Front, Message, find};
+use super::{Front, Message};
 use crate::command::connection::quiet;
 use rufous_base::{Args, Effects};
 use rufous_command::{Failure, Reply};
@@ -63,13 +63,13 @@ impl Front {
         };
         let aborted = self.refused_in_transaction(request.conn, spec, failure);
         let failure = aborted.as_ref().unwrap_or(failure);
-        let Some(connection) = find(&mut self.connections, request.conn) else {
+        let Some(connection) = self.connections.get(request.conn) else {
             return;
         };
         connection.begin_request();
         Reply::new(&mut fx.output, connection.resp3).error(failure);
         if let What::Malformed(_) = request.what {
-            self.close_after_reply(request.conn);
+            self.connections.close_after_reply(request.conn);
         }
     }
 }

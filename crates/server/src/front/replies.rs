@@ -1,7 +1,7 @@
 //! Replies to requests that did not run in the call that submitted them. Each waits for the earlier
 //! replies on its connection.
 
-use super::{Front, Message, blocked, closing, find, keyspaces};
+use super::{Front, Message, blocked, closing, keyspaces};
 use crate::cluster::jobs::is_job;
 use rufous_base::{Close, ConnId, Effects, Output, Until};
 use rufous_kernel::batch::{Door, ReplyRange, Status};
@@ -23,7 +23,7 @@ impl Front {
             Outcome::Replies(batch) => self.deliver_batch(batch, fx),
             Outcome::Lost(header) => self.lose(&header, fx),
             Outcome::Waits(header) => {
-                let connection = find(&mut self.connections, header.conn);
+                let connection = self.connections.get(header.conn);
                 if !blocked::begin(connection, &header, fx) {
                     self.kernel.end_wait(header.conn, WaitEnd::Gone);
                 }
@@ -73,7 +73,7 @@ impl Front {
         if is_job(header.conn) {
             return self.jobs.lose(header);
         }
-        if find(&mut self.connections, header.conn).is_some() {
+        if self.connections.get(header.conn).is_some() {
             fx.closes.push((header.conn, Close::Now));
         }
     }
@@ -84,7 +84,7 @@ impl Front {
         if !self.splits {
             return fx.write(conn, start);
         }
-        let connection = find(&mut self.connections, conn);
+        let connection = self.connections.get(conn);
         let until = connection.map_or(Until::Passed, |connection| connection.take_until(true));
         fx.write_until(conn, start, until);
     }
@@ -116,7 +116,7 @@ impl Front {
             return self.deliver_to_none(conn, from, range);
         }
         self.counters.note_reply(from, range.start, range.end);
-        let Some(connection) = find(&mut self.connections, conn) else {
+        let Some(connection) = self.connections.get(conn) else {
             return;
         };
         connection.unblock(seq);

@@ -1,6 +1,5 @@
 //! The session of a command on the connection or the server.
 
-use super::Front;
 use super::connection::Connection;
 use super::local::Local;
 use crate::cluster::jobs::is_job;
@@ -58,6 +57,18 @@ impl Pause {
         self.until_us != 0
     }
 
+    /// A pause begins. One in progress is neither shortened nor made weaker.
+    pub(super) fn begin(&mut self, now: Now, timeout_us: u64, writes_only: bool) {
+        let under_way = self.until_us > now.mono_us;
+        let until_us = now.mono_us.saturating_add(timeout_us);
+        self.writes_only = writes_only && (!under_way || self.writes_only);
+        self.until_us = if under_way {
+            until_us.max(self.until_us)
+        } else {
+            until_us
+        };
+    }
+
     /// Whether a command has to wait. Administrative commands and `CLIENT` never do. `flags` are those
     /// of the command and of all commands that it will run.
     pub fn holds_back(&self, spec: &Spec, flags: Flags) -> bool {
@@ -66,26 +77,29 @@ impl Pause {
     }
 }
 
-impl Front {
-    /// Starts a pause on this worker. A pause in progress is neither shortened nor made weaker.
-    /// Clients that wait for data get none meanwhile, as all blocking commands write.
-    pub(crate) fn start_pause(&mut self, now: Now, timeout_us: u64, writes_only: bool) {
-        let under_way = self.pause.until_us > now.mono_us;
-        let until_us = now.mono_us.saturating_add(timeout_us);
-        self.pause = Pause {
-            until_us: if under_way {
-                until_us.max(self.pause.until_us)
-            } else {
-                until_us
-            },
-            writes_only: writes_only && (!under_way || self.pause.writes_only),
-        };
-        self.kernel.hold_waiters(true);
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// Clients that wait for data are served at the end of the step.
-    pub(crate) fn end_pause(&mut self) {
-        self.pause = Pause::default();
-        self.kernel.hold_waiters(false);
+    #[test]
+    fn a_pause_in_progress_is_neither_shortened_nor_made_weaker() {
+        let at = |mono_us| Now {
+            mono_us,
+            ..Now::default()
+        };
+        let mut pause = Pause::default();
+        assert!(!pause.is_active());
+        pause.begin(at(10), 100, false);
+        pause.begin(at(20), 5, true);
+        assert_eq!((pause.until_us, pause.writes_only), (110, false));
+        pause.begin(at(30), 200, true);
+        assert_eq!((pause.until_us, pause.writes_only), (230, false));
+        // It is over.
+        pause.begin(at(230), 5, true);
+        assert_eq!((pause.until_us, pause.writes_only), (235, true));
+        pause.begin(at(231), 1, false);
+        assert_eq!((pause.until_us, pause.writes_only), (235, false));
+        pause.begin(at(232), u64::MAX, false);
+        assert_eq!(pause.until_us, u64::MAX);
     }
 }

@@ -18,9 +18,9 @@ mod step;
 #[cfg(test)]
 mod tests;
 
+use super::Front;
 use super::connection::Connection;
 use super::session::Session;
-use super::{Front, find};
 use begun::{Begun, Promised};
 use rufous_base::{Args, ConnId, Now, Output, WorkerId};
 use rufous_command::{Failure, Flags, OUT_OF_MEMORY, Reply, Spec, options, unwritable};
@@ -179,7 +179,7 @@ impl Front {
         let refused = self.refusal_of_changes(now, spec.flags, grows);
         let limit = self.config.client_query_buffer_limit.min(LARGEST_QUEUE);
         let spare = &mut self.transactions.spare;
-        let Some(connection) = find(&mut self.connections, header.conn) else {
+        let Some(connection) = self.connections.get(header.conn) else {
             return;
         };
         let transaction = &mut connection.transaction;

@@ -6,7 +6,7 @@ use super::connection::{
 };
 use super::local::Local;
 use super::session::Session;
-use super::{Front, Message, bounds, find, monitor, parse};
+use super::{Front, Message, bounds, monitor, parse};
 use crate::cluster::way::Way;
 use crate::command::Dispatch;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
@@ -62,7 +62,7 @@ impl Front {
         if parsed.held || parsed.big != NO_BIG {
             return;
         }
-        let Some(connection) = find(&mut self.connections, parsed.conn) else {
+        let Some(connection) = self.connections.get(parsed.conn) else {
             return;
         };
         let buf = bytes.get(parsed.base..).unwrap_or_default();
@@ -80,7 +80,7 @@ impl Front {
         parsed: Parsed,
         fx: &mut Effects<Message>,
     ) {
-        let Some(connection) = find(&mut self.connections, parsed.conn) else {
+        let Some(connection) = self.connections.get(parsed.conn) else {
             return;
         };
         if connection.closing {
@@ -122,7 +122,7 @@ impl Front {
             self.run_request(now, request, args, &ahead.errors, fx);
         }
         if parsed.held
-            && let Some(connection) = find(&mut self.connections, parsed.conn)
+            && let Some(connection) = self.connections.get(parsed.conn)
         {
             connection.held = held;
         }
@@ -136,7 +136,7 @@ impl Front {
                 continue;
             }
             last = Some(parsed.conn);
-            if let Some(connection) = find(&mut self.connections, parsed.conn) {
+            if let Some(connection) = self.connections.get(parsed.conn) {
                 connection.release_held();
             }
         }
@@ -146,7 +146,7 @@ impl Front {
     fn run_deferred(&mut self, now: Now, fx: &mut Effects<Message>) {
         while let Some(id) = self.next_deferred() {
             let start = fx.output.mark();
-            while let Some(connection) = find(&mut self.connections, id)
+            while let Some(connection) = self.connections.get(id)
                 && connection.suspended.is_none()
                 && !connection.closing
                 && let Some(deferred) = connection.deferred.pop_front()
@@ -219,7 +219,7 @@ impl Front {
             self.refuses_while_loading(spec),
             self.way_of(&request, &args),
         );
-        let Some(connection) = find(&mut self.connections, request.conn) else {
+        let Some(connection) = self.connections.get(request.conn) else {
             return;
         };
         connection.begin_request();
@@ -237,7 +237,7 @@ impl Front {
                 if let Some(why) = self.holds_back(now, &request, spec, &way) {
                     return self.defer_for(why, &request, args, fx);
                 }
-                let Some(connection) = find(&mut self.connections, request.conn) else {
+                let Some(connection) = self.connections.get(request.conn) else {
                     return;
                 };
                 connection
@@ -308,7 +308,7 @@ impl Front {
         args: Args<'_>,
         fx: &mut Effects<Message>,
     ) {
-        if let Some(connection) = find(&mut self.connections, request.conn) {
+        if let Some(connection) = self.connections.get(request.conn) {
             connection.defer_first(request.quiet, args);
             self.suspend(request.conn, why, fx);
         }
@@ -384,7 +384,7 @@ impl Front {
             reply.error(failure);
         }
         self.kernel.note(header.command, result.is_ok());
-        self.renew_backlog(header.conn);
+        self.connections.renew_backlog(header.conn);
         pending
     }
 
@@ -397,7 +397,7 @@ impl Front {
         fx: &mut Effects<Message>,
     ) {
         self.counters.note_reply(&fx.output, mark, fx.output.mark());
-        let Some(connection) = find(&mut self.connections, conn) else {
+        let Some(connection) = self.connections.get(conn) else {
             return;
         };
         let discard = match connection.reply_mode {
@@ -435,7 +435,7 @@ impl Front {
     }
 
     pub(crate) fn suspend(&mut self, conn: ConnId, why: Suspended, fx: &mut Effects<Message>) {
-        let Some(connection) = find(&mut self.connections, conn) else {
+        let Some(connection) = self.connections.get(conn) else {
             return;
         };
         if connection.suspended.is_none() {

@@ -12,9 +12,9 @@
 //! passed meanwhile. Every worker promises at its beginning to send no state with a later time
 //! until it ends; so its duration is limited.
 
+use super::super::Front;
 use super::super::connection::Connection;
 use super::super::session::Session;
-use super::super::{Front, find};
 use super::Transaction;
 use rufous_base::{Args, ConnId, Now, WorkerId};
 use rufous_command::{Failure, Reply};
@@ -172,7 +172,7 @@ impl Front {
             return failure;
         };
         let empty = self.kernel.open_transaction(now, level);
-        let Some(connection) = find(&mut self.connections, conn) else {
+        let Some(connection) = self.connections.get(conn) else {
             return failure;
         };
         let transaction = &mut connection.transaction;

@@ -3,7 +3,7 @@
 use super::super::closing;
 use super::super::local::Local;
 use super::super::session::Session;
-use super::super::{Front, Message, find, monitor};
+use super::super::{Front, Message, monitor};
 use super::discarded;
 use super::plan::looks_at_all_keys;
 use crate::command::{Dispatch, SessionRun};
@@ -235,7 +235,7 @@ impl Front {
             self.kernel.release_held(held, now, &header, out);
             return self.deliver_outcomes(fx);
         }
-        let Some(connection) = find(&mut self.connections, header.conn) else {
+        let Some(connection) = self.connections.get(header.conn) else {
             return;
         };
         let start = fx.output.mark();
@@ -251,7 +251,7 @@ impl Front {
         self.end_watches(running.watcher, running.watched.iter());
         self.transactions.keep(running.batch);
         if running.too_much {
-            self.close_now(conn);
+            self.connections.close_now(conn);
         }
         match (running.begun, running.dirty) {
             (false, _) => self.show_exec(now, conn),

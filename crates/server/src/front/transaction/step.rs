@@ -1,7 +1,7 @@
 //! Commands of a transaction begun with `BEGIN`: where each runs, and on which keys.
 
 use super::super::turn::Request;
-use super::super::{Front, Message, find};
+use super::super::{Front, Message};
 use super::begun::{Begun, given_up};
 use super::{TOO_LARGE, size_of_request};
 use crate::command::Dispatch;
@@ -244,7 +244,7 @@ impl Front {
         let limit = self.limit_of_transactions();
         let spec = self.table.spec(step.header.command);
         let spare = &mut self.transactions.spare;
-        let Some(connection) = find(&mut self.connections, conn) else {
+        let Some(connection) = self.connections.get(conn) else {
             return;
         };
         let transaction = &mut connection.transaction;
