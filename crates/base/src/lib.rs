@@ -10,6 +10,7 @@
 //! - [`time`]: instants handed in from outside
 //! - [`limits`]: every bound of the system in one place
 //! - [`slot`]: key to slot, slot to worker
+//! - [`figures`]: counters with their names in INFO and metrics
 //! - [`rng`]: randomness from a seed
 //! - [`args`]: the arguments of one request, borrowed from where they were read
 //! - [`output`]: reply bytes, with large values by reference
@@ -20,6 +21,7 @@
 pub mod actor;
 pub mod args;
 pub mod disk;
+pub mod figures;
 pub mod ids;
 pub mod limits;
 pub mod output;

@@ -1,6 +1,7 @@
 //! A worker's counters of its sessions with other nodes.
 
 use crate::links::clocks::Offset;
+use rufous_base::figures;
 use rufous_kernel::worker::{ChainFigures, NodeFigures};
 use rufous_mapping::NodeNo;
 use std::collections::BTreeMap;
@@ -55,26 +56,27 @@ pub struct PeerFigures {
     pub clock: Option<Offset>,
 }
 
-/// A worker's counters of requests for other nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ForwardFigures {
-    /// Sent to other nodes.
-    pub forwarded: u64,
-    pub under_way: u64,
-    /// Requests that wait to be sent again.
-    pub waiting: u64,
-    /// Sent to a node again.
-    pub retried: u64,
-    /// Requests in doubt.
-    pub in_doubt: u64,
-    /// Requests without a route, or that cannot be forwarded.
-    pub refused: u64,
-    /// Requests split into parts for several nodes.
-    pub split: u64,
-    /// Requests of other nodes: those that ran here, and those that were refused because their keys
-    /// are not here.
-    pub served: u64,
-    pub not_here: u64,
+figures! {
+    /// A worker's counters of requests for other nodes, and of their requests.
+    pub struct ForwardFigures {
+        forwarded("cluster_forwarded", "rufous_forwarded_total"):
+            "Requests forwarded to other nodes, repetitions included.";
+        under_way("cluster_forwarded_under_way", "rufous_forwarded_under_way"):
+            "Forwarded requests without a reply yet.";
+        waiting("cluster_forwarded_waiting", "rufous_forwarded_waiting"):
+            "Requests that wait to be forwarded again.";
+        retried("cluster_forwarded_again", "rufous_forwarded_again_total"): "Requests forwarded again.";
+        in_doubt("cluster_forwarded_in_doubt", "rufous_forwarded_in_doubt_total"):
+            "Forwarded writes with an unknown result.";
+        refused("cluster_forwarding_refused", "rufous_forwarding_refused_total"):
+            "Requests that could not be forwarded: no route to the key, or not a command for other nodes.";
+        split("cluster_split", "rufous_split_total"):
+            "Requests split because their keys are on several nodes.";
+        served("cluster_served", "rufous_served_total"):
+            "Requests of other nodes executed by this node.";
+        not_here("cluster_not_served_here", "rufous_not_served_here_total"):
+            "Requests of other nodes for keys that this node does not have.";
+    }
 }
 
 impl Traffic {
@@ -99,7 +101,7 @@ impl Figures {
         self.refused_by_peers += other.refused_by_peers;
         self.lost += other.lost;
         self.past.add(&other.past);
-        self.forward.merge(&other.forward);
+        self.forward.add(&other.forward);
         self.chains.add(&other.chains);
         self.gossip.add(&other.gossip);
         self.peers.extend(other.peers);
@@ -121,19 +123,5 @@ impl Figures {
     /// How often this side has refused a session.
     pub fn refusals(&self) -> u64 {
         self.refused.values().sum()
-    }
-}
-
-impl ForwardFigures {
-    pub fn merge(&mut self, other: &Self) {
-        self.forwarded += other.forwarded;
-        self.under_way += other.under_way;
-        self.waiting += other.waiting;
-        self.retried += other.retried;
-        self.in_doubt += other.in_doubt;
-        self.refused += other.refused;
-        self.split += other.split;
-        self.served += other.served;
-        self.not_here += other.not_here;
     }
 }

@@ -71,7 +71,7 @@ impl World {
     pub(super) fn note_passed_on(&mut self, node: usize) {
         for seat in &self.nodes[node].seats {
             if let Some(figures) = seat.front.peer_figures() {
-                self.watch.passed_on.merge(&figures.forward);
+                self.watch.passed_on.add(&figures.forward);
             }
         }
     }

@@ -9,8 +9,11 @@ use super::tables::{
 use super::text::Exposition;
 use crate::process;
 use rufous::runtime::{Handle, Snapshot};
+use rufous_base::figures::Figure;
+use rufous_kernel::replicate::gossip::Figures as Gossip;
+use rufous_kernel::worker::ChainFigures;
 use rufous_server::cluster::Cluster;
-use rufous_server::cluster::figures::Figures as Peers;
+use rufous_server::cluster::figures::{Figures as Peers, ForwardFigures};
 use rufous_server::front::figures::{CommandFigures, WorkerFigures};
 use rufous_server::front::persistence::PersistenceInfo;
 use rufous_server::front::shared::Shared;
@@ -56,6 +59,16 @@ pub(super) fn collect(node: &Handle, shared: &Shared, round: u64) -> Exposition 
 fn of_table<T>(out: &mut Exposition, table: &[Metric<T>], from: &T) {
     for (name, help, value) in table {
         out.family(name, &[], help).value(value(from));
+    }
+}
+
+/// A sample of each counter that is a metric.
+fn of_figures<T>(out: &mut Exposition, list: &[Figure<T>], from: &T) {
+    for figure in list {
+        if let Some(name) = figure.metric {
+            out.family(name, &[], figure.help)
+                .value((figure.read)(from));
+        }
     }
 }
 
@@ -207,6 +220,9 @@ fn of_cluster(out: &mut Exposition, cluster: &Cluster, figures: &Figures) {
     }
     of_table(out, COORDINATOR, &cluster.shown.seen());
     of_table(out, CLUSTER, &all);
+    of_figures(out, ChainFigures::FIGURES, &all.chains);
+    of_figures(out, Gossip::FIGURES, &all.gossip.gossip);
+    of_figures(out, ForwardFigures::FIGURES, &all.forward);
     let mut lags = out.family(
         "rufous_gossip_lag_microseconds",
         &["node"],

@@ -155,34 +155,12 @@ metrics! {
             => |seen| seen.refused;
     }
 
-    /// Of slots, chains, gossip, sessions and forwarding; one sample each, in a cluster.
+    /// Of sessions with other nodes, beside those that [`rufous_base::figures`] declares; one sample each, in a cluster.
     CLUSTER: Peers {
         rufous_cluster_epoch "Epoch of the mapping in use." => |p| p.epoch;
-        rufous_slots_served "Slots whose requests the node answers." => |p| p.chains.served;
-        rufous_slots_member "Slots whose chain the node is in." => |p| p.chains.member;
-        rufous_slots_whole "Slots of which the node has all data." => |p| p.chains.whole;
-        rufous_slots_broken "Slots whose data on the node is damaged: their writes wait until the node leaves their chains."
-            => |p| p.chains.broken;
-        rufous_chain_writes_total "Writes sent along chains." => |p| p.chains.appended;
-        rufous_chain_writes_lost_total "Times that a slot moved away while writes to it waited for its chain."
-            => |p| p.chains.lost;
-        rufous_chain_frames_waiting "Frames that wait for chains." => |p| p.chains.waiting;
-        rufous_chain_messages_waiting "Chain messages that wait for the log." => |p| p.chains.held;
-        rufous_requests_waiting_for_slots "Requests for slots that no node answers for at the moment."
-            => |p| p.chains.parked;
         rufous_chain_refused_total "Mappings and effects of other nodes that could not be applied."
             => |p| p.chains.refused_mappings + p.chains.refused_effects;
-        rufous_gossip_batches_total "Messages of lattice keyspaces sent to other nodes, repetitions included."
-            => |p| p.gossip.gossip.sent_pieces;
-        rufous_gossip_bytes_total "Bytes of these messages." => |p| p.gossip.gossip.sent_bytes;
-        rufous_gossip_resent_total "Messages of lattice keyspaces sent again after a broken session."
-            => |p| p.gossip.gossip.resent_pieces;
-        rufous_gossip_given_up_total "Streams to other nodes abandoned because too many unacknowledged messages were kept."
-            => |p| p.gossip.gossip.overflows;
-        rufous_gossip_digests_total "Comparisons of digests with other nodes." => |p| p.gossip.gossip.comparisons;
-        rufous_gossip_slots_repaired_total "Slots sent again as a whole." => |p| p.gossip.gossip.repaired_slots;
         rufous_gossip_refused_total "Messages of other nodes that could not be merged." => |p| p.gossip.refused;
-        rufous_gossip_kept_bytes "Bytes kept until other nodes acknowledge them." => |p| p.gossip.gossip.kept_bytes;
         rufous_peers_connected "Nodes with a session." => |p| p.peers.len() as u64;
         rufous_peer_sessions_total "Sessions that began." => |p| p.sessions;
         rufous_peer_dials_total "Connection attempts to nodes." => |p| p.dials;
@@ -193,16 +171,5 @@ metrics! {
         rufous_peer_messages_in_total "Messages from nodes." => |p| p.traffic().messages_in;
         rufous_peer_messages_out_total "Messages to nodes." => |p| p.traffic().messages_out;
         rufous_peer_messages_lost_total "Messages to nodes without a session." => |p| p.lost;
-        rufous_forwarded_total "Requests forwarded to other nodes, repetitions included." => |p| p.forward.forwarded;
-        rufous_forwarded_again_total "Requests forwarded again." => |p| p.forward.retried;
-        rufous_forwarded_in_doubt_total "Forwarded writes with an unknown result." => |p| p.forward.in_doubt;
-        rufous_forwarding_refused_total "Requests that could not be forwarded: no route to the key, or not a command for other nodes."
-            => |p| p.forward.refused;
-        rufous_split_total "Requests split because their keys are on several nodes." => |p| p.forward.split;
-        rufous_served_total "Requests of other nodes executed by this node." => |p| p.forward.served;
-        rufous_not_served_here_total "Requests of other nodes for keys that this node does not have."
-            => |p| p.forward.not_here;
-        rufous_forwarded_under_way "Forwarded requests without a reply yet." => |p| p.forward.under_way;
-        rufous_forwarded_waiting "Requests that wait to be forwarded again." => |p| p.forward.waiting;
     }
 }

@@ -27,6 +27,7 @@ mod tests;
 use super::replicas::Replicas;
 use incoming::Incoming;
 use outgoing::Outgoing;
+use rufous_base::figures;
 use rufous_base::{Now, WorkerId};
 use rufous_store::effect::NotAnEffect;
 use rufous_store::placement::Placement;
@@ -95,36 +96,24 @@ pub struct Sent {
     pub peer: Peer,
 }
 
-/// Counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Pieces and bytes sent, counted each time.
-    pub sent_pieces: u64,
-    pub sent_bytes: u64,
-    /// The part of them that was sent again after a disconnection.
-    pub resent_pieces: u64,
-    /// Bytes kept until they are acknowledged.
-    pub kept_bytes: u64,
-    /// Streams that were dropped because too much would have been kept.
-    pub overflows: u64,
-    /// Checksums that were sent, and slots that were sent again.
-    pub comparisons: u64,
-    pub repaired_slots: u64,
-    /// Nodes to which this worker does not report yet how far it is.
-    pub behind: u64,
-}
-
-impl Figures {
-    /// Adds the figures of another worker.
-    pub fn add(&mut self, other: &Figures) {
-        self.sent_pieces += other.sent_pieces;
-        self.sent_bytes += other.sent_bytes;
-        self.resent_pieces += other.resent_pieces;
-        self.kept_bytes += other.kept_bytes;
-        self.overflows += other.overflows;
-        self.comparisons += other.comparisons;
-        self.repaired_slots += other.repaired_slots;
-        self.behind += other.behind;
+figures! {
+    /// Counters.
+    pub struct Figures {
+        sent_pieces("cluster_gossip_batches", "rufous_gossip_batches_total"):
+            "Messages of lattice keyspaces sent to other nodes, repetitions included.";
+        sent_bytes("cluster_gossip_bytes", "rufous_gossip_bytes_total"): "Bytes of these messages.";
+        resent_pieces("cluster_gossip_resent", "rufous_gossip_resent_total"):
+            "Messages of lattice keyspaces sent again after a broken session.";
+        kept_bytes("cluster_gossip_kept_bytes", "rufous_gossip_kept_bytes"):
+            "Bytes kept until other nodes acknowledge them.";
+        overflows("cluster_gossip_given_up", "rufous_gossip_given_up_total"):
+            "Streams to other nodes abandoned because too many unacknowledged messages were kept.";
+        comparisons("cluster_gossip_digests", "rufous_gossip_digests_total"):
+            "Comparisons of digests with other nodes.";
+        repaired_slots("cluster_gossip_slots_repaired", "rufous_gossip_slots_repaired_total"):
+            "Slots sent again as a whole.";
+        behind("cluster_gossip_behind"):
+            "Nodes to which this worker does not report yet how far it is.";
     }
 }
 

@@ -1,5 +1,6 @@
 //! Settings, counters and messages of a chain host, for the embedder.
 
+use rufous_base::figures;
 use rufous_chain::{Envelope, Peer};
 
 /// A worker's settings for its node's part in chains.
@@ -15,51 +16,29 @@ pub struct ChainSettings {
     pub move_rate: u64,
 }
 
-/// A worker's counters of chains.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ChainFigures {
-    /// Slots of this worker that this node serves, is a member of the chains of, and has all data
-    /// of.
-    pub served: u64,
-    pub member: u64,
-    pub whole: u64,
-    /// Slots whose data here is not as it should be: their chains wait until this node is removed
-    /// from them.
-    pub broken: u64,
-    /// Writes passed to chains.
-    pub appended: u64,
-    /// Frames that wait for chains, messages that wait for the log, requests that wait for a slot.
-    pub waiting: u64,
-    pub held: u64,
-    pub parked: u64,
-    /// How often the outcome of writes became unknown.
-    pub lost: u64,
-    /// Mappings that could not follow the one in force; effects of other nodes that could not be
-    /// applied; changes that no chain can carry.
-    pub refused_mappings: u64,
-    pub refused_effects: u64,
-    pub spread: u64,
-}
-
-impl ChainFigures {
-    /// Adds the counters of another worker of the same node.
-    pub fn add(&mut self, other: &Self) {
-        for (sum, n) in [
-            (&mut self.served, other.served),
-            (&mut self.member, other.member),
-            (&mut self.whole, other.whole),
-            (&mut self.broken, other.broken),
-            (&mut self.appended, other.appended),
-            (&mut self.waiting, other.waiting),
-            (&mut self.held, other.held),
-            (&mut self.parked, other.parked),
-            (&mut self.lost, other.lost),
-            (&mut self.refused_mappings, other.refused_mappings),
-            (&mut self.refused_effects, other.refused_effects),
-            (&mut self.spread, other.spread),
-        ] {
-            *sum += n;
-        }
+figures! {
+    /// A worker's counters of chains.
+    pub struct ChainFigures {
+        served("cluster_slots_served", "rufous_slots_served"):
+            "Slots whose requests the node answers.";
+        member("cluster_slots_member", "rufous_slots_member"): "Slots whose chain the node is in.";
+        whole("cluster_slots_whole", "rufous_slots_whole"): "Slots of which the node has all data.";
+        broken("cluster_slots_broken", "rufous_slots_broken"):
+            "Slots whose data on the node is damaged: their writes wait until the node leaves their chains.";
+        appended("cluster_chain_writes", "rufous_chain_writes_total"): "Writes sent along chains.";
+        lost("cluster_chain_writes_lost", "rufous_chain_writes_lost_total"):
+            "Times that a slot moved away while writes to it waited for its chain.";
+        waiting("cluster_chain_frames_waiting", "rufous_chain_frames_waiting"):
+            "Frames that wait for chains.";
+        held("cluster_chain_messages_waiting", "rufous_chain_messages_waiting"):
+            "Chain messages that wait for the log.";
+        parked("cluster_requests_waiting", "rufous_requests_waiting_for_slots"):
+            "Requests for slots that no node answers for at the moment.";
+        refused_mappings("cluster_chain_mappings_refused"):
+            "Mappings that could not follow the one in force.";
+        refused_effects("cluster_chain_effects_refused"):
+            "Effects of other nodes that could not be applied.";
+        spread("cluster_chain_changes_of_many_slots"): "Changes that no chain can carry.";
     }
 }
 

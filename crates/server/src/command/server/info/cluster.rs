@@ -6,6 +6,10 @@ use super::sections::field;
 use crate::cluster::identity::hex;
 use crate::front::local::Local;
 use rufous_base::Now;
+use rufous_base::figures::Figure;
+use rufous_cluster::figures::ForwardFigures;
+use rufous_kernel::replicate::gossip::Figures as Gossip;
+use rufous_kernel::worker::ChainFigures;
 
 pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) {
     let Some(cluster) = &local.shared().cluster else {
@@ -37,47 +41,26 @@ pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) 
     field(out, "cluster_nodes_alive", seen.alive);
     field(out, "cluster_epochs_proposed", seen.proposed);
     field(out, "cluster_mappings_refused", seen.refused);
-    chains(out, all);
+    fields(out, ChainFigures::FIGURES, &all.peers.chains);
     gossip(out, all);
     sessions(out, all);
     clocks(out, all);
-    forwarded(out, all);
+    fields(out, ForwardFigures::FIGURES, &all.peers.forward);
     members(out, local, all);
 }
 
-fn chains(out: &mut String, all: &Figures) {
-    let chains = &all.peers.chains;
-    field(out, "cluster_slots_served", chains.served);
-    field(out, "cluster_slots_member", chains.member);
-    field(out, "cluster_slots_whole", chains.whole);
-    field(out, "cluster_slots_broken", chains.broken);
-    field(out, "cluster_chain_writes", chains.appended);
-    field(out, "cluster_chain_writes_lost", chains.lost);
-    field(out, "cluster_chain_frames_waiting", chains.waiting);
-    field(out, "cluster_chain_messages_waiting", chains.held);
-    field(out, "cluster_requests_waiting", chains.parked);
-    field(
-        out,
-        "cluster_chain_mappings_refused",
-        chains.refused_mappings,
-    );
-    field(out, "cluster_chain_effects_refused", chains.refused_effects);
-    field(out, "cluster_chain_changes_of_many_slots", chains.spread);
+/// The fields of a structure of counters.
+fn fields<T>(out: &mut String, list: &[Figure<T>], of: &T) {
+    for figure in list {
+        field(out, figure.info, (figure.read)(of));
+    }
 }
 
 /// Lattice keyspaces, and a line for each node of how far behind it is known to be.
 fn gossip(out: &mut String, all: &Figures) {
     let figures = &all.peers.gossip;
-    let of = &figures.gossip;
     field(out, "cluster_gossip_workers_serving", figures.serving);
-    field(out, "cluster_gossip_batches", of.sent_pieces);
-    field(out, "cluster_gossip_bytes", of.sent_bytes);
-    field(out, "cluster_gossip_resent", of.resent_pieces);
-    field(out, "cluster_gossip_kept_bytes", of.kept_bytes);
-    field(out, "cluster_gossip_given_up", of.overflows);
-    field(out, "cluster_gossip_digests", of.comparisons);
-    field(out, "cluster_gossip_slots_repaired", of.repaired_slots);
-    field(out, "cluster_gossip_behind", of.behind);
+    fields(out, Gossip::FIGURES, &figures.gossip);
     field(out, "cluster_gossip_refused", figures.refused);
     for (node, lag) in &figures.lags_us {
         let lag = lag.map_or("unknown".into(), |us| us.to_string());
@@ -119,20 +102,6 @@ fn clocks(out: &mut String, all: &Figures) {
         let within = peer.clock.map(|clock| clock.within_us.to_string());
         field(out, &format!("cluster_clock_within_us_{no}"), shown(within));
     }
-}
-
-/// Requests whose keys are other nodes', and those of other nodes.
-fn forwarded(out: &mut String, all: &Figures) {
-    let forward = &all.peers.forward;
-    field(out, "cluster_forwarded", forward.forwarded);
-    field(out, "cluster_forwarded_under_way", forward.under_way);
-    field(out, "cluster_forwarded_waiting", forward.waiting);
-    field(out, "cluster_forwarded_again", forward.retried);
-    field(out, "cluster_forwarded_in_doubt", forward.in_doubt);
-    field(out, "cluster_forwarding_refused", forward.refused);
-    field(out, "cluster_split", forward.split);
-    field(out, "cluster_served", forward.served);
-    field(out, "cluster_not_served_here", forward.not_here);
 }
 
 /// A line for each member.
