@@ -67,11 +67,17 @@ pub(super) struct Parking {
     parked: VecDeque<Parked>,
     /// The number of requests by slot.
     slots: BTreeMap<u16, usize>,
+    refused: u64,
 }
 
 impl Parking {
     pub(super) fn len(&self) -> usize {
         self.parked.len()
+    }
+
+    /// Requests that were refused because they waited too long, or because too many waited.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// When the first request has waited too long.
@@ -110,6 +116,7 @@ impl Parking {
     ) -> Status {
         let header = request.header();
         if self.parked.len() >= MOST {
+            self.refused += 1;
             P::refuse_slot(UNSERVED, header.resp3, reply);
             return Status::Ready;
         }
@@ -146,6 +153,7 @@ impl Parking {
                 continue;
             }
             self.forget(slot);
+            self.refused += u64::from(serves == Err(Refused::NotYet));
             let request = parked.request;
             let mut reply = Output::default();
             out.call(match serves {

@@ -102,6 +102,7 @@ impl<P: Program> Worker<P> {
         Some(ChainFigures {
             waiting: self.commit.gates() as u64,
             parked: self.parking.len() as u64,
+            overdue: self.parking.refused(),
             ..self.chains.as_ref()?.figures()
         })
     }

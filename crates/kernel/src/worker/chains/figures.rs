@@ -34,6 +34,8 @@ figures! {
             "Chain messages that wait for the log.";
         parked("cluster_requests_waiting", "rufous_requests_waiting_for_slots"):
             "Requests for slots that no node answers for at the moment.";
+        overdue("cluster_requests_overdue", "rufous_requests_overdue_total"):
+            "Requests refused because no node answered for their slot in time, or because too many waited for that.";
         refused_mappings("cluster_chain_mappings_refused"):
             "Mappings that could not follow the one in force.";
         refused_effects("cluster_chain_effects_refused"):

@@ -251,7 +251,7 @@ fn a_request_that_waits_too_long_is_refused() {
     assert_eq!(rig.progress(), []);
     rig.now = at(until_us);
     assert_eq!(rig.progress(), [replies(1, UNSERVED)]);
-    assert_eq!(rig.parking.len(), 0);
+    assert_eq!((rig.parking.len(), rig.parking.refused()), (0, 1));
 }
 
 #[test]
@@ -285,9 +285,10 @@ fn a_limited_number_of_requests_waits() {
     assert_eq!(rig.arrives(write(5_000, "k")), full);
     let refused = vec![LetGo, replies(5_001, UNSERVED)];
     assert_eq!(rig.granted(write(5_001, "k")), (false, refused));
-    assert_eq!(rig.parking.len(), MOST);
+    assert_eq!((rig.parking.len(), rig.parking.refused()), (MOST, 2));
     rig.map(1, &[]);
     assert_eq!(rig.progress().len(), MOST);
+    assert_eq!(rig.parking.refused(), 2, "those that moved are not counted");
     rig.host = Rig::new().host;
     rig.waits(write(1, "k"));
 }
