@@ -72,6 +72,8 @@ pub enum Planted {
     DoneAtOnce,
     /// Each write of a transaction at `read-uncommitted` has a stamp of its own.
     StampsApart,
+    /// A worker does not learn of the stamps of writes that another one makes to its keys.
+    StampsNotLearned,
     /// Occasionally a command of a transaction is not applied at its commit.
     CommitLosesCommand,
     /// Replies wait for the log alone, not for the chains.

@@ -196,6 +196,11 @@ fn transactions_that_write_at_once_under_several_stamps() {
 }
 
 #[test]
+fn removals_with_stamps_below_those_of_what_another_worker_added() {
+    caught_among::<World>("stamps-not-learned", &lattice(), "", 351..352);
+}
+
+#[test]
 fn transactions_that_are_committed_in_part() {
     caught_saying("commit-loses-command", &lattice(), "and commits", 100);
 }

@@ -92,6 +92,7 @@ impl Scenario for World {
             Fault::Kernel(Planted::DoneAtOnce),
             Fault::Kernel(Planted::ReadsNotCached),
             Fault::Kernel(Planted::StampsApart),
+            Fault::Kernel(Planted::StampsNotLearned),
             Fault::Kernel(Planted::CommitLosesCommand),
             Fault::Kernel(Planted::CutNotKept),
             Fault::Kernel(Planted::EpochInParts),
