@@ -9,9 +9,6 @@ use rufous_base::Now;
 use rufous_chain::Store;
 use std::collections::BTreeMap;
 
-/// The limit of a chain write's effects in bytes; a single effect may be larger.
-const ITEM_BYTES: usize = 1 << 20;
-
 /// The copying of slots pauses after this many bytes.
 const STEP_BYTES: usize = 64 << 10;
 
@@ -87,9 +84,12 @@ impl Store for Slots<'_> {
 /// A journal's effects by slot, each slot's in order, as the shard encoded them; each is decoded
 /// once, for its keys. Effects without a slot are left out: those on lattice keys, and the worker's
 /// own.
+///
+/// A journal holds whole commands and whole transactions, so what a slot has of it is a group: one
+/// write of the slot's chain, of any length, which a member has whole or not at all.
 #[derive(Debug, Default)]
 pub struct BySlot {
-    pub slots: BTreeMap<u16, Writes>,
+    pub slots: BTreeMap<u16, Vec<u8>>,
     /// Effects that change keys of several slots: no chain can carry them.
     pub spread: u64,
 }
@@ -126,39 +126,25 @@ impl BySlot {
             return;
         }
         match slot_of_effect(effect) {
-            Some(slot) => self.slots.entry(slot).or_default().push(bytes),
+            Some(slot) => self.slots.entry(slot).or_default().extend_from_slice(bytes),
             None => self.spread += 1,
         }
     }
 }
 
-/// Encoded effects of one slot, split into writes of limited length.
-#[derive(Debug, Default)]
-pub struct Writes {
-    bytes: Vec<u8>,
-    /// The end of each write but the last.
-    ends: Vec<usize>,
-}
-
-impl Writes {
-    fn push(&mut self, effect: &[u8]) {
-        let start = self.ends.last().copied().unwrap_or(0);
-        if self.bytes.len() - start >= ITEM_BYTES {
-            self.ends.push(self.bytes.len());
+/// The writes of a chain that a group becomes: one.
+pub fn writes_of(group: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = group;
+    std::iter::from_fn(move || {
+        let before = rest;
+        if planted::is(Planted::GroupCut) && !rest.is_empty() {
+            // invariant: the shard has encoded these effects
+            let _ = Effect::decode(&mut rest).expect("an effect");
+        } else {
+            rest = &[];
         }
-        self.bytes.extend_from_slice(effect);
-    }
-}
-
-/// The writes of a slot, in order.
-pub fn items_of(writes: &Writes) -> impl Iterator<Item = &[u8]> {
-    let mut rest = &writes.bytes[..];
-    let mut from = 0;
-    let ends = writes.ends.iter().copied().chain([writes.bytes.len()]);
-    ends.map(move |end| {
-        let (item, more) = rest.split_at(end - from);
-        (rest, from) = (more, end);
-        item
+        let write = &before[..before.len() - rest.len()];
+        (!write.is_empty()).then_some(write)
     })
 }
 
@@ -195,10 +181,11 @@ mod tests {
         assert!(steps >= all / (STEP_BYTES + LONGEST), "{steps} steps");
     }
 
+    /// However long: a write that is cut could be seen, acknowledged or recovered in part.
     #[test]
-    fn effects_are_sorted_by_slot_and_cut_between_effects() {
+    fn effects_are_sorted_by_slot_and_not_cut() {
         let (mut journal, mut expected) = (Vec::new(), BTreeMap::<u16, Vec<u8>>::new());
-        let value = vec![7; ITEM_BYTES / 3];
+        let value = vec![7; 700_000];
         for n in 0..40 {
             let name = format!("k{{{}}}{n}", n % 3).into_bytes();
             let (db, key) = (0, &name[..]);
@@ -217,26 +204,7 @@ mod tests {
         }
         let mut parts = BySlot::default();
         parts.take(&journal, &|_| false).unwrap();
-        assert!(parts.slots.keys().eq(expected.keys()));
-        for (slot, writes) in &parts.slots {
-            let items: Vec<&[u8]> = items_of(writes).collect();
-            assert_eq!(items.concat(), expected[slot]);
-            let (last, others) = items.split_last().unwrap();
-            assert!(!last.is_empty() && !others.is_empty());
-            assert!(others.iter().all(|item| item.len() >= ITEM_BYTES));
-            for mut item in items {
-                let mut before = 0;
-                let len = item.len();
-                while !item.is_empty() {
-                    before = len - item.len();
-                    Effect::decode(&mut item).unwrap();
-                }
-                assert!(
-                    before < ITEM_BYTES,
-                    "a write begins no effect beyond its limit"
-                );
-            }
-        }
+        assert_eq!(parts.slots, expected);
     }
 
     /// No part is longer here.

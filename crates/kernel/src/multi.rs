@@ -118,6 +118,8 @@ pub struct Multi {
     pub dirty: bool,
     /// Some keys are of slots that this node does not serve.
     pub unserved: bool,
+    /// Some are of slots of which it may not execute reads either.
+    pub unread: bool,
     /// What its table would do to the existing keys.
     pub findings: Findings,
     /// All replicas are equal, and no messages between them are in transit.
@@ -186,6 +188,7 @@ impl Multi {
             waiter: None,
             dirty: false,
             unserved: false,
+            unread: false,
             findings: Findings::default(),
             drained: false,
             table: None,

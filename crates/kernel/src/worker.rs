@@ -235,7 +235,7 @@ impl<P: Program> Worker<P> {
             let held = |&(db, i): &(u8, u32)| self.locks.blocks(db, args.get(i as usize));
             let names = keys.iter().map(|&(_, i)| args.get(i as usize));
             let free = (self.locks.is_idle() || !keys.iter().any(held))
-                && !self.is_any_unserved(now, names);
+                && !self.is_any_unserved(now, names, chains::Needs::of::<P>(header));
             let named = |args: &Args<'_>| {
                 let names = keys.iter();
                 let names = names.map(|&(db, i)| (db, args.get(i as usize).into()));

@@ -86,6 +86,8 @@ pub enum Planted {
     SaidBeforeLogged,
     /// The log does not say how much of each slot is here.
     MarksNotWritten,
+    /// What a command writes is passed along the chain in parts.
+    GroupCut,
     /// A node that leaves a chain keeps the slot's data.
     SlotKept,
     /// A write that another node may have executed is sent again.

@@ -25,7 +25,7 @@ pub(super) use view::{Kept, NOT_HERE, Needs, SlotView, UNSERVED};
 
 use super::out::{Call, Out};
 use super::store::Store;
-use crate::chains::{BySlot, Slots, items_of};
+use crate::chains::{BySlot, Slots, writes_of};
 use crate::durable::SlotMark;
 use crate::placement::Placement;
 use crate::planted::{self, Planted};
@@ -283,10 +283,10 @@ impl ChainHost {
         let whole = parts.take(&journal[from..], &|key| placement.lattice(key).is_some());
         debug_assert!(whole.is_ok(), "a journal has entries");
         self.figures.spread += parts.spread;
-        for (slot, bytes) in &parts.slots {
+        for (slot, group) in &parts.slots {
             let mut slots = Slots::new(store.shard, Now::default(), 0);
-            for item in items_of(bytes) {
-                self.appended = Some(replica.append(*slot, item.into(), &mut slots));
+            for write in writes_of(group) {
+                self.appended = Some(replica.append(*slot, write.into(), &mut slots));
                 self.figures.appended += 1;
             }
         }
@@ -373,6 +373,13 @@ impl ChainHost {
     fn is_head(&self, slot: u16) -> bool {
         let replica = self.replica.as_ref();
         replica.is_some_and(|replica| replica.is_head(slot))
+    }
+
+    /// As [`ChainHost::is_head`], for slots of all workers of the node.
+    pub(super) fn leads(&self, slot: u16) -> bool {
+        let me = self.replica.as_ref().map(Replica::me);
+        let mapping = self.mapping();
+        me.is_some() && mapping.and_then(|mapping| mapping.chains.of(slot).head()) == me
     }
 
     /// Whether this node may execute such a request on a slot now.

@@ -17,6 +17,7 @@
 mod held;
 mod quiet;
 mod settings;
+mod stall;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +35,7 @@ use crate::shard::Shard;
 use held::{At, Gates, Held};
 use rufous_base::disk::DiskDone;
 use rufous_base::{Now, Until, WorkerId};
+use stall::Stall;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -73,6 +75,7 @@ pub(super) struct Commit {
     gates: Option<Gates>,
     /// The logs that cannot be written or have lost data, and why.
     troubles: BTreeMap<WorkerId, Trouble>,
+    stall: Stall,
     /// Nothing more is logged.
     closing: bool,
     /// The node stops.
@@ -92,6 +95,7 @@ impl Commit {
             held: Held::default(),
             gates: None,
             troubles: BTreeMap::new(),
+            stall: Stall::default(),
             closing: false,
             ending: false,
         }
@@ -445,6 +449,24 @@ impl Commit {
     /// Whether a log cannot be written, so that waiting for it takes long.
     pub(super) fn is_stuck(&self) -> bool {
         self.troubles.values().any(|t| !t.lost)
+    }
+
+    /// Why this worker's log takes no frames, if it takes none.
+    pub(super) fn ails(&self) -> Option<String> {
+        if let Some(trouble) = self.troubles.get(&self.id) {
+            return Some(format!("its log cannot be written: {}", trouble.text));
+        }
+        self.stall
+            .is_long()
+            .then(|| "its disk does not answer".to_owned())
+    }
+
+    /// Notes since when frames wait for the disk without progress.
+    pub(super) fn look_at_stall(&mut self, now: Now) {
+        let log = self.log.as_ref();
+        let waits = log.is_some_and(|log| log.committed() < log.appended());
+        let logged = self.logged();
+        self.stall.on_look(now, waits, logged);
     }
 
     pub(super) fn is_in_trouble(&self) -> bool {

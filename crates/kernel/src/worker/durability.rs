@@ -152,6 +152,13 @@ impl<P: Program> Worker<P> {
         }
     }
 
+    /// Why this worker's log takes no writes, if it takes none: those of other nodes wait, too. To
+    /// be called periodically.
+    pub fn log_ails(&mut self, now: Now) -> Option<String> {
+        self.commit.look_at_stall(now);
+        self.commit.ails()
+    }
+
     /// Why changes are refused now.
     #[inline]
     pub fn refuses_writes(&self) -> Option<Unwritable<'_>> {

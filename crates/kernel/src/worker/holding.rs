@@ -1,6 +1,7 @@
 //! Routes between the worker and commands over several workers (`spanning`): at the coordinator,
 //! and at the owners of the keys that they hold.
 
+use super::chains::Needs;
 use super::spanning::{self, Release, Site, Spanning, gather, put_back};
 use super::waiting::{NoData, Reach};
 use super::{Message, Submitted, Work, Worker};
@@ -224,7 +225,9 @@ impl<P: Program> Worker<P> {
             (None, Some(Scope::Keys(keys))) => keys,
             (None, _) => &[],
         };
-        hold.unserved = self.is_any_unserved(now, keys.iter().map(|(_, key)| &**key));
+        let names = || keys.iter().map(|(_, key)| &**key);
+        hold.unserved = self.is_any_unserved(now, names(), Needs::Head);
+        hold.unread = hold.unserved && self.is_any_unserved(now, names(), Needs::Member);
         hold.gathered = gather(keys, now, &mut store!(self));
         self.contexts.add(client, &mut hold.gathered, &self.shard);
         hold

@@ -168,9 +168,10 @@ impl<P: Program> Worker<P> {
         &self,
         now: Now,
         keys: impl IntoIterator<Item = &'k [u8]>,
+        needs: Needs,
     ) -> bool {
         let view = slot_view!(self, now);
-        view.is_some_and(|view| view.first_unserved(keys, Needs::Head).is_some())
+        view.is_some_and(|view| view.first_unserved(keys, needs).is_some())
     }
 
     /// Checks a request before it is executed, and keeps or refuses it if this node does not serve

@@ -203,6 +203,7 @@ impl Spanning {
         multi.gathered.extend(hold.gathered);
         multi.dirty |= hold.dirty;
         multi.unserved |= hold.unserved;
+        multi.unread |= hold.unread;
         multi.findings.add(hold.findings);
         if self.visit_next(number, site.store.id, site.locks, site.out)
             && let Some(multi) = self.multis.remove(&number)

@@ -7,6 +7,7 @@
 //! after they are held as those of a transaction ([`Worker::hold_all`]) until the command's reply.
 //! It keeps the commands that wrote, and executes them again on the data at the end.
 
+use super::chains::Needs;
 use super::spanning::gather;
 use super::{ExecPlan, HeldExec, Worker};
 use crate::batch::Header;
@@ -34,7 +35,7 @@ impl<P: Program> Worker<P> {
     /// Whether a key is this worker's, and neither held nor awaited.
     pub fn is_free_here(&self, now: Now, db: u8, key: &[u8]) -> bool {
         self.placement.owner(key) == self.id
-            && !self.is_any_unserved(now, [key])
+            && !self.is_any_unserved(now, [key], Needs::Head)
             && (self.locks.is_idle() || !self.locks.blocks(db, key))
     }
 

@@ -1,7 +1,7 @@
 //! What becomes of a command whose keys are all held: it is refused, begins again with other holds,
 //! waits for workers to be equal, or is executed.
 
-use super::super::chains::{NOT_HERE, SEVERAL, UNSERVED};
+use super::super::chains::{Kept, NOT_HERE, Needs, SEVERAL, UNSERVED};
 use super::super::lattice::{Draining, Findings};
 use super::commits::Ran;
 use super::{Call, Message, Release, Site, Spanning};
@@ -10,6 +10,7 @@ use crate::lock::{KeyName, Ticket};
 use crate::multi::{Gathered, Multi, Open};
 use crate::placement::Placement;
 use crate::program::Program;
+use rufous_base::slot::slot_of;
 use rufous_base::{Output, WorkerId};
 use std::sync::Arc;
 
@@ -115,7 +116,13 @@ fn all_served<P: Program>(mut multi: Multi, site: &mut Site<'_>) -> Option<Multi
         }
         _ => false,
     };
-    if (!multi.unserved || multi.waiter.is_some()) && !spread {
+    let header = multi.batch.requests.first().map(|request| request.header);
+    // Any copy executes reads of clients that know the cluster.
+    let unserved = match header.filter(|_| multi.exec.is_none()) {
+        Some(header) if Needs::of::<P>(&header) == Needs::Member => multi.unread,
+        _ => multi.unserved,
+    };
+    if (!unserved || multi.waiter.is_some()) && !spread {
         return Some(multi);
     }
     release_all(std::mem::take(&mut multi.held), site);
@@ -124,17 +131,33 @@ fn all_served<P: Program>(mut multi: Multi, site: &mut Site<'_>) -> Option<Multi
         site.call(Call::Ready(Box::new(multi)));
         return None;
     }
-    let header = multi.batch.requests.first().map(|request| request.header);
+    let (reply, status) = refusal::<P>(&multi, spread, site);
+    multi.batch.set_refusal(reply, status);
+    site.call(Call::Answer(site.store.id, multi.batch));
+    None
+}
+
+/// What the sender of a command with keys that this node does not serve is told.
+fn refusal<P: Program>(multi: &Multi, spread: bool, site: &Site<'_>) -> (Output, Status) {
     let mut reply = Output::default();
+    let header = multi.batch.requests.first().map(|request| request.header);
     let (why, status) = match header.map(|header| header.door) {
         _ if spread => (SEVERAL, Status::Ready),
         Some(Door::Forwarded | Door::Plain) => (NOT_HERE, Status::NotHere),
         _ => (UNSERVED, Status::Ready),
     };
+    let slot = multi.gathered.first().map(|g| slot_of(&g.key.1));
+    if let (Some(header), Some(slot), Some(slots)) = (header, slot, &site.slots)
+        && !spread
+        && Needs::of::<P>(&header) == Needs::Member
+        && !slots.chains.leads(slot)
+    {
+        // A copy with writes that are not acknowledged: the head can tell.
+        let status = slots.refuse_elsewhere::<P>(slot, &header, Kept::Reply, &mut reply);
+        return (reply, status);
+    }
     P::refuse_slot(why, header.is_some_and(|header| header.resp3), &mut reply);
-    multi.batch.set_refusal(reply, status);
-    site.call(Call::Answer(site.store.id, multi.batch));
-    None
+    (reply, status)
 }
 
 /// Returns a command unless its keys have other owners than by the table by which it found them:

@@ -19,6 +19,8 @@ pub struct Hold {
     pub promised: u64,
     /// Some keys are of slots that this node does not serve.
     pub unserved: bool,
+    /// Some are of slots of which it may not execute reads either, as a copy.
+    pub unread: bool,
 }
 
 /// A worker's part in an executed command: actions first, then writes.
