@@ -87,6 +87,9 @@ pub const FORWARD_PAUSE_US: u64 = 10_000;
 pub const HEARTBEAT_US: u64 = 500_000;
 /// A node that has sent nothing for this long is taken to be down.
 pub const SILENCE_US: u64 = 4_000_000;
+/// A node that has sent nothing for this long is announced as one that is not heard; others replace
+/// it soon.
+pub const HEARING_US: u64 = 1_500_000;
 /// A connection without a handshake by then is closed.
 pub const HANDSHAKE_PATIENCE_US: u64 = 10_000_000;
 /// A refused connection that does not read the reason by then is closed.

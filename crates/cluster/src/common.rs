@@ -1,5 +1,6 @@
 //! The cluster state that all workers of a node share.
 
+use crate::health::Board;
 use crate::links::clocks::Far;
 use crate::reports::Reports;
 use crate::rooms::Rooms;
@@ -13,6 +14,7 @@ pub struct Common {
     pub peers: Peers,
     pub rooms: Rooms,
     pub reports: Reports,
+    pub health: Board,
     /// Nodes whose clocks are far from this node's.
     pub far: Far,
 }
@@ -24,6 +26,7 @@ impl Common {
             peers: Peers::default(),
             rooms: Rooms::default(),
             reports: Reports::default(),
+            health: Board::default(),
             far: Far::default(),
         }
     }

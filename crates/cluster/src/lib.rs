@@ -11,7 +11,7 @@
 //! | [`splitting`] | requests that several nodes execute: their parts, and one reply of theirs |
 //! | [`links`] | sessions of one worker with other nodes |
 //! | [`peer`] | messages between workers about sessions, and what links pass on |
-//! | [`common`] | what all workers of a node share: [`rooms`], bytes that wait for each node; [`reports`], progress of learners |
+//! | [`common`] | what all workers of a node share: [`rooms`], bytes that wait for each node; [`reports`], progress of learners; [`health`], the nodes that it hears, and disks that fail |
 //! | [`way`] | which nodes a request goes to |
 //! | [`damage`] | slots that need the operator |
 //! | [`figures`] | counters |
@@ -22,6 +22,7 @@ pub mod control;
 pub mod damage;
 pub mod figures;
 pub mod forward;
+pub mod health;
 pub mod links;
 pub mod peer;
 pub mod reports;

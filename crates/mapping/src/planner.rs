@@ -11,7 +11,11 @@
 //!    leave; a surplus head first becomes the last member, which leaves when it has reported that
 //!    no client waits for its writes.
 //! 4. A node that the ring wants and the chain lacks becomes its learner, if that node does not
-//!    learn too many slots already, and was a member in the epoch before.
+//!    learn too many slots already, was a member in the epoch before, and the members and it hear
+//!    one another: heads wait for its leases.
+//!
+//! A member that is alive and unfit ([`Seen::unfit`]) is treated as one that is gone, and comes back
+//! as a learner.
 //!
 //! Slots are planned in ranges within which nothing differs.
 
@@ -21,7 +25,7 @@ mod seen;
 #[cfg(test)]
 mod tests;
 
-pub use seen::{Learned, Limits, Seen};
+pub use seen::{Health, Learned, Limits, Seen};
 
 use crate::chains::Chains;
 use crate::mapping::Mapping;

@@ -4,9 +4,14 @@
 use crate::message::{ID, Mapping, Member, Owners, Weight};
 use crate::{message, scan};
 use prost::Message;
+use rufous_mapping::member::MAX_MEMBERS;
+use rufous_mapping::planner::Health;
 use rufous_mapping::{Chain, Chains, Invalid, Members, NodeId, NodeNo, Ring, chains, ring};
 use std::collections::BTreeMap;
 use std::ops::Range;
+
+/// Characters of a reason that are kept.
+const MAX_AILS: usize = 200;
 
 /// For a store that does not interpret mappings.
 pub fn encode(mapping: &rufous_mapping::Mapping) -> Vec<u8> {
@@ -31,6 +36,40 @@ pub fn decode_member(bytes: &[u8]) -> Result<rufous_mapping::Member, Invalid> {
     let member = member_from(&member)?;
     member.check()?;
     Ok(member)
+}
+
+/// The same with what the node says of its health. Programs that do not know that field read the
+/// member.
+pub fn encode_announcement(member: &rufous_mapping::Member, health: &Health) -> Vec<u8> {
+    let mut bytes = encode_member(member);
+    let health = message::Health {
+        ails: health.ails.clone().unwrap_or_default(),
+        says_whom: health.hears.is_some(),
+        hears: health
+            .hears
+            .iter()
+            .flatten()
+            .map(|no| no.0.into())
+            .collect(),
+    };
+    bytes.extend(health.encode_to_vec());
+    bytes
+}
+
+/// The health in an announcement. What is not valid says nothing.
+pub fn decode_health(bytes: &[u8]) -> Health {
+    let Ok(wire) = message::Health::decode(bytes) else {
+        return Health::default();
+    };
+    let ails: String = wire.ails.chars().take(MAX_AILS).collect();
+    let hears = wire
+        .hears
+        .iter()
+        .filter_map(|no| Some(NodeNo(u16::try_from(*no).ok()?)));
+    Health {
+        ails: (!ails.is_empty()).then_some(ails),
+        hears: wire.says_whom.then(|| hears.take(MAX_MEMBERS).collect()),
+    }
 }
 
 impl Mapping {

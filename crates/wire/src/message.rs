@@ -187,6 +187,17 @@ pub struct Member {
     pub workers: u32,
 }
 
+/// What follows a member's record in its announcement: fields of one message with it.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Health {
+    #[prost(string, tag = "20")]
+    pub ails: String,
+    #[prost(bool, tag = "21")]
+    pub says_whom: bool,
+    #[prost(uint32, repeated, tag = "22")]
+    pub hears: Vec<u32>,
+}
+
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Owners {
     /// The first slot after the range.

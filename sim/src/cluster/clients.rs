@@ -5,7 +5,7 @@
 use super::loose::Sight;
 use super::node::Power;
 use super::wires::{Who, info, node_of};
-use super::wishes::{Aim, At, Wish};
+use super::wishes::{Aim, At, Wish, is_whole, shown};
 use super::world::{What, World};
 use crate::engine::random::Random;
 use crate::history::{Outcome, Record};
@@ -57,9 +57,13 @@ pub(super) struct Client {
     known: BTreeMap<u16, usize>,
     /// What the one that reads everything has still to read.
     to_read: VecDeque<Wish>,
+    /// Since when it wants what it asks for now.
+    pub(super) since_us: Option<u64>,
     /// It was woken for this time; other wake-ups are stale.
     act_at_us: u64,
     pub(super) random: Random,
+    /// Whether it next uses the pair, and how.
+    pub(super) pairs: Random,
 }
 
 impl Client {
@@ -75,8 +79,10 @@ impl Client {
             before: 0,
             known: BTreeMap::new(),
             to_read: VecDeque::new(),
+            since_us: None,
             act_at_us: 0,
             random: Random::new(seed, &format!("client {number}")),
+            pairs: Random::new(seed, &format!("pairs of client {number}")),
         }
     }
 
@@ -140,6 +146,7 @@ impl World {
                 return;
             }
             self.clients[client].wishes = next;
+            self.clients[client].since_us = Some(now);
         }
         self.ask(client);
     }
@@ -226,6 +233,9 @@ impl World {
 
     fn connect(&mut self, client: usize, at: At) -> bool {
         if let Some(before) = self.clients[client].connection.take() {
+            if self.is_sick(before.at.node) {
+                self.clients[client].since_us = Some(self.engine.now_us);
+            }
             self.close(before.wire, 0, Close::AfterReplies);
         }
         let node = at.node;
@@ -304,7 +314,10 @@ impl World {
 
     fn on_answered(&mut self, client: usize, wish: Wish, reply: Reply) {
         let who = format!("c{client}");
-        self.note(&who, format_args!("{wish:?} -> {reply:?}"));
+        match &wish.aim {
+            Aim::Pair(_) => self.note(&who, format_args!("{}", shown(&reply))),
+            _ => self.note(&who, format_args!("{wish:?} -> {reply:?}")),
+        }
         match &reply {
             Reply::Error(text) => {
                 let text = String::from_utf8_lossy(text).into_owned();
@@ -382,7 +395,11 @@ impl World {
         if let Some(connection) = found.connection.take() {
             let node = connection.at.node;
             found.known.retain(|_, known| *known != node);
+            if self.is_sick(node) {
+                self.clients[client].since_us = Some(self.engine.now_us);
+            }
         }
+        let found = &mut self.clients[client];
         if was_asked {
             found.begin_again();
             let wait = found.random.skewed(1_000, 100_000);
@@ -391,12 +408,24 @@ impl World {
     }
 
     fn think(&mut self, client: usize) {
+        self.clients[client].since_us = None;
         let most = match client == self.plan.clients {
             true => 1_000,
             false => self.plan.think_us,
         };
         let wait = self.clients[client].random.skewed(100, most);
         self.act_in(client, wait);
+    }
+
+    /// What is written together is seen together, at every copy.
+    fn look_at_pair(&mut self, outcome: &Outcome) {
+        if let Outcome::Seen(reply) = outcome {
+            if is_whole(reply) {
+                self.reach("two keys that are written together were read");
+            } else {
+                self.fail("a part of a write was seen".to_owned());
+            }
+        }
     }
 
     fn record(&mut self, client: usize, wish: Wish, outcome: Outcome) {
@@ -409,6 +438,8 @@ impl World {
         let (wire, order) = (connection.wire as u64, connection.answered);
         let (key, op) = match wish.aim {
             Aim::Loose(key, deed) => return self.note_deed(client, (key, deed), &outcome),
+            Aim::Pair(Some(_)) => return,
+            Aim::Pair(None) => return self.look_at_pair(&outcome),
             Aim::Strict(key, op) => (key, op),
         };
         let is_seen = matches!(outcome, Outcome::Seen(_));

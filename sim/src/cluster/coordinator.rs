@@ -1,6 +1,7 @@
 //! The coordinator and the leader: which nodes are alive, the next epoch, and which nodes learn
 //! of it. The leader and every node run the server's own control.
 
+use super::lasting::heard_health;
 use super::node::Power;
 use super::plan::KEYS;
 use super::world::{What, World};
@@ -8,9 +9,9 @@ use crate::engine::random::Random;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
 use rufous_cluster::control::{Action, Control, Outcome, Settings, Stored, View};
-use rufous_mapping::planner::{Learned, Limits};
+use rufous_mapping::planner::{Health, Learned, Limits};
 use rufous_mapping::{Chain, Chains, Mapping, Member, NodeId, NodeNo};
-use rufous_wire::mapping::encode;
+use rufous_wire::mapping::{decode_health, encode, encode_announcement};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -34,6 +35,8 @@ pub(super) struct Coordinator {
     learned: Learned,
     /// Members, and when each was last heard from.
     heard: BTreeMap<NodeId, (Member, u64)>,
+    /// What they have announced of their health.
+    health: BTreeMap<NodeId, Health>,
     pub(super) away_until_us: u64,
     /// Nodes that lost their data at a start, and have a new identity: the operator
     /// removes the old one.
@@ -51,6 +54,7 @@ impl Coordinator {
             leader: control(LEADER, copies, 0),
             learned: Learned::default(),
             heard: BTreeMap::new(),
+            health: BTreeMap::new(),
             away_until_us: 0,
             dead: BTreeSet::new(),
             changed_us: 0,
@@ -91,6 +95,7 @@ impl Coordinator {
                 mapping: &self.stored,
             }),
             alive: heard.map(|(id, (m, _))| (*id, m.clone())).collect(),
+            health: self.health.clone(),
             removed: self.dead.clone(),
             learned: self.learned.clone(),
             ..View::default()
@@ -181,6 +186,15 @@ impl World {
         }
         let heard = (found.member(), self.engine.now_us);
         coordinator.heard.insert(found.id, heard);
+        let cluster = found
+            .shared
+            .as_ref()
+            .and_then(|shared| shared.cluster.as_ref());
+        if let Some(cluster) = cluster {
+            let health = heard_health(self.fault, cluster.common.health.known());
+            let about = encode_announcement(&found.member(), &health);
+            coordinator.health.insert(found.id, decode_health(&about));
+        }
         for seat in &found.seats {
             for (slot, no, since) in seat.front.kernel.learned() {
                 coordinator.learned.add(slot..slot + 1, no, since);
@@ -194,6 +208,13 @@ impl World {
         for action in coordinator.decide(now) {
             match action {
                 Action::Propose { next, .. } => return self.propose(next),
+                Action::Unfit { now, .. } => {
+                    if !now.is_empty() {
+                        self.reach("a live member was replaced");
+                    }
+                    self.note("coord", format_args!("unfit: {now:?}"));
+                    return self.plan_next();
+                }
                 Action::Refused { epoch, why } => {
                     return self.fail(format!("the leader refuses epoch {epoch}: {why}"));
                 }

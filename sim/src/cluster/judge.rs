@@ -3,6 +3,7 @@
 use super::loose::LOOSE;
 use super::node::Power;
 use super::plan::KEYS;
+use super::wishes::PAIR;
 use super::world::World;
 use crate::engine::clock::Clock;
 use crate::history::{Kind, Outcome};
@@ -102,7 +103,7 @@ impl World {
     }
 
     /// Those of the strict keys that a node has, and how many keys of no lattice
-    /// keyspace it has in all.
+    /// keyspace it has in all, but for the pair.
     fn keys_at(&mut self, node: usize) -> (Vec<&'static str>, usize) {
         let now = self.nodes[node].now(self.engine.now_us);
         let (mut here, mut all) = (Vec::new(), 0);
@@ -114,7 +115,8 @@ impl World {
             };
             here.extend(KEYS.iter().filter(|name| has(name)));
             let loose = LOOSE.iter().filter(|(name, _)| has(name)).count();
-            all += shard.len(0) - loose;
+            let pair = PAIR.iter().filter(|name| has(name)).count();
+            all += shard.len(0) - loose - pair;
         }
         (here, all)
     }

@@ -17,7 +17,7 @@
 //! - `node`: one node, from its start to its end
 //! - `wires`: connections and the network under them
 //! - `coordinator`: the members, and the agreed mapping
-//! - `trouble`: faults, and the end of them
+//! - `trouble`: faults, and the end of them; `lasting`: one that lasts
 //! - `clients`: requests and replies; `wishes`: which requests
 //! - `loose`: keys of the lattice keyspace, and whether they are right
 //! - `watch`: which nodes answer for slots
@@ -26,6 +26,7 @@
 mod clients;
 mod coordinator;
 mod judge;
+mod lasting;
 mod loose;
 mod node;
 pub mod plan;
@@ -74,6 +75,9 @@ impl Scenario for World {
             "something was done with lattice keys at a node that has left",
             "a node ended before it first served lattice keys",
             "a reply about lattice keys passed replies that wait for copies",
+            "two keys that are written together were read",
+            "a fault lasted",
+            "a live member was replaced",
         ],
         many: 300,
         faults: &[
@@ -83,6 +87,8 @@ impl Scenario for World {
             Fault::Kernel(Planted::SaidBeforeLogged),
             Fault::Kernel(Planted::MarksNotWritten),
             Fault::Kernel(Planted::SlotKept),
+            Fault::Kernel(Planted::GroupCut),
+            Fault::HealthNotSaid,
             Fault::Kernel(Planted::DoubtAskedAgain),
             Fault::Kernel(Planted::NodeNotTold),
             Fault::Kernel(Planted::NotCompared),
@@ -112,8 +118,8 @@ impl Scenario for World {
         Plan::of(seed, *size)
     }
 
-    fn build(plan: Plan, _: Fault, engine: Engine<world::Event>) -> Self {
-        World::new(plan, engine)
+    fn build(plan: Plan, fault: Fault, engine: Engine<world::Event>) -> Self {
+        World::new(plan, fault, engine)
     }
 
     fn engine(&mut self) -> &mut Engine<world::Event> {

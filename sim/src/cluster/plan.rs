@@ -115,6 +115,12 @@ impl Troubles {
 }
 
 impl Plan {
+    /// Whether clients use keys that are written together: in every fourth seed, so that seeds
+    /// that are kept stay what they were.
+    pub fn has_pairs(&self) -> bool {
+        self.seed % 4 == 1
+    }
+
     pub fn of(seed: u64, size: Size) -> Self {
         let mut random = Random::new(seed, "cluster");
         let copies = random.weighted(&[(2, 1), (5, 2), (3, 3)]);
@@ -164,7 +170,7 @@ impl Plan {
             trouble_us: random.between(10, 25) * 1_000_000,
             troubles,
         };
-        plan.with_doors().with_loose().at_ease(size)
+        plan.with_doors().with_loose().at_ease(size).with_lasting()
     }
 
     /// Which clients use the plain endpoint, and how many requests they pipeline.

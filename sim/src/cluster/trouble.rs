@@ -14,6 +14,7 @@ impl World {
             return;
         }
         self.push(self.engine.now_us + PERIOD_US, None, What::Trouble);
+        self.last();
         let troubles = self.plan.troubles.clone();
         if self.comes(troubles.cut_us) {
             self.cut_one();
@@ -281,6 +282,7 @@ impl World {
         self.unrest_us = self.engine.now_us;
         self.coordinator.away_until_us = 0;
         self.parted.clear();
+        self.end_lasting();
         for wire in 0..self.wires.len() {
             for to in 0..2 {
                 self.push(self.engine.now_us, None, What::Deliver { wire, to });

@@ -186,6 +186,9 @@ impl World {
             return;
         };
         queue.begun = Some(found.disk.begin(&request.op, self.engine.now_us));
+        if found.disk.hangs {
+            return;
+        }
         let at = self.engine.now_us + found.disk.takes_us(&request.op);
         self.push_of(node, at, What::DiskDone { worker, lane });
     }
@@ -203,6 +206,18 @@ impl World {
             .finish(request.op, begun, self.engine.now_us, &mut probes);
         self.arrive(node, worker, Arrival::Disk(DiskDone { id, result }));
         self.begin(node, worker, lane);
+    }
+
+    /// The disk answers again.
+    pub(super) fn disk_answers(&mut self, node: usize) {
+        for worker in 0..self.nodes[node].seats.len() {
+            let lanes = self.nodes[node].seats[worker].lanes.len();
+            let hung = |lane: &usize| self.nodes[node].seats[worker].lanes[*lane].begun.is_some();
+            for lane in (0..lanes).filter(hung).collect::<Vec<_>>() {
+                let at = self.engine.now_us;
+                self.push_of(node, at, What::DiskDone { worker, lane });
+            }
+        }
     }
 
     /// The node is gone at once.

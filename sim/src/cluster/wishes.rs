@@ -6,6 +6,7 @@ use super::plan::KEYS;
 use super::world::World;
 use crate::model::{Op, Step};
 use rufous_base::slot::slot_of;
+use rufous_resp::Reply;
 use std::collections::VecDeque;
 
 /// What is to be done with which key.
@@ -14,7 +15,15 @@ pub(super) enum Aim {
     Strict(usize, Op),
     /// With a key of the lattice keyspace.
     Loose(usize, Deed),
+    /// [`PAIR`] is set to this value, or read.
+    Pair(Option<Vec<u8>>),
 }
+
+/// Two keys of one slot that are only ever written together.
+pub(super) const PAIR: [&str; 2] = ["{a}p", "{a}q"];
+
+/// The length of a value that no connection takes at once.
+const LARGE: usize = 400_000;
 
 /// The node that gets a request, whichever node has the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +45,7 @@ impl Wish {
         match &self.aim {
             Aim::Strict(_, op) => op.writes(),
             Aim::Loose(_, deed) => deed.writes(),
+            Aim::Pair(value) => value.is_some(),
         }
     }
 
@@ -44,6 +54,7 @@ impl Wish {
         match &self.aim {
             Aim::Strict(key, _) => Some(slot_of(KEYS[*key].as_bytes())),
             Aim::Loose(..) => None,
+            Aim::Pair(_) => Some(slot_of(PAIR[0].as_bytes())),
         }
     }
 
@@ -51,7 +62,28 @@ impl Wish {
         match &self.aim {
             Aim::Strict(key, op) => op.requests(&[KEYS[*key].as_bytes().to_vec()]),
             Aim::Loose(key, deed) => vec![deed.request(LOOSE[*key].0)],
+            Aim::Pair(value) => vec![request_of_pair(value.as_deref())],
         }
+    }
+}
+
+fn request_of_pair(value: Option<&[u8]>) -> Vec<Vec<u8>> {
+    let command: &[u8] = if value.is_some() { b"MSET" } else { b"MGET" };
+    let words = PAIR.iter().flat_map(|key| [Some(key.as_bytes()), value]);
+    let words = [Some(command)].into_iter().chain(words).flatten();
+    words.map(<[u8]>::to_vec).collect()
+}
+
+/// Whether a reply shows both keys of the pair alike.
+pub(super) fn is_whole(reply: &Reply) -> bool {
+    matches!(reply, Reply::Array(values) if values.len() == 2 && values[0] == values[1])
+}
+
+/// A reply about the pair, without its values: they are long.
+pub(super) fn shown(reply: &Reply) -> String {
+    match reply {
+        Reply::Array(_) => format!("the pair is whole: {}", is_whole(reply)),
+        _ => format!("about the pair: {reply:?}"),
     }
 }
 
@@ -60,8 +92,12 @@ impl World {
     /// node's plain door; keys of the lattice keyspace at every worker.
     pub(super) fn read_everything(&mut self) {
         let mut wishes = VecDeque::new();
-        for key in 0..KEYS.len() {
-            let here = self.places_of(key).into_iter().map(Some);
+        for at in self.places_of(PAIR[0]) {
+            let (aim, at) = (Aim::Pair(None), Some(at));
+            wishes.push_back(Wish { aim, at });
+        }
+        for (key, name) in KEYS.into_iter().enumerate() {
+            let here = self.places_of(name).into_iter().map(Some);
             for at in std::iter::once(None).chain(here) {
                 let aim = Aim::Strict(key, Op::One(Step::Get(0)));
                 wishes.push_back(Wish { aim, at });
@@ -88,9 +124,9 @@ impl World {
     }
 
     /// Where a strict key is to be read after quiet.
-    fn places_of(&mut self, key: usize) -> Vec<At> {
+    fn places_of(&mut self, key: &str) -> Vec<At> {
         let mapping = &self.coordinator.mapping;
-        let chain = mapping.chains.of(slot_of(KEYS[key].as_bytes()));
+        let chain = mapping.chains.of(slot_of(key.as_bytes()));
         let ids = chain.members.iter().map(|no| mapping.members[no].id);
         let at = |node, door| At {
             node,
@@ -113,11 +149,23 @@ impl World {
 
     pub(super) fn next_wish(&mut self, client: usize) -> Wish {
         let is_loose = self.plan.loose.is_some() && self.clients[client].random.chance(0.4);
+        let is_pair = self.plan.has_pairs() && self.clients[client].pairs.chance(0.3);
         let aim = match is_loose {
             true => self.next_loose(client),
+            false if is_pair => self.next_pair(client),
             false => self.next_strict(client),
         };
         Wish { aim, at: None }
+    }
+
+    fn next_pair(&mut self, client: usize) -> Aim {
+        self.values += 1;
+        let random = &mut self.clients[client].pairs;
+        let mut value = format!("{client}.{}", self.values).into_bytes();
+        if random.chance(0.6) {
+            value.resize(LARGE, b'.');
+        }
+        Aim::Pair(random.chance(0.4).then_some(value))
     }
 
     fn next_strict(&mut self, client: usize) -> Aim {

@@ -7,9 +7,9 @@ use super::node::Node;
 use super::plan::{KEYS, Plan};
 use super::watch::Watch;
 use super::wires::Wire;
-use crate::engine::Engine;
 use crate::engine::random::Random;
 use crate::engine::scenario::until;
+use crate::engine::{Engine, Fault};
 use crate::history::{History, Kind, Unit};
 use crate::node::seat::Arrival;
 use rufous_mapping::Mapping;
@@ -72,6 +72,7 @@ pub struct Event {
 
 pub struct World {
     pub(super) plan: Plan,
+    pub(super) fault: Fault,
     pub(super) engine: Engine<Event>,
     pub(super) nodes: Vec<Node>,
     pub(super) wires: Vec<Wire>,
@@ -100,7 +101,7 @@ pub struct World {
 const CALM_LIMIT_US: u64 = 120_000_000;
 
 impl World {
-    pub(super) fn new(plan: Plan, engine: Engine<Event>) -> Self {
+    pub(super) fn new(plan: Plan, fault: Fault, engine: Engine<Event>) -> Self {
         let seed = plan.seed;
         let mut random = Random::new(seed, "nodes");
         let units = KEYS.iter().map(|key| Unit {
@@ -118,6 +119,7 @@ impl World {
         Self {
             nodes: nodes.collect(),
             clients: clients.collect(),
+            fault,
             history: History::new(units.collect()),
             loose: Loose::default(),
             watch: Watch::new(&plan),

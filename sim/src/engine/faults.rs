@@ -24,6 +24,8 @@ pub enum Fault {
     Drift,
     /// A node that was dropped comes back with what its files have.
     KeepsOldData,
+    /// The leader does not hear what nodes say of their health.
+    HealthNotSaid,
     /// A starting node serves before the others have sent it their state.
     ServesAtOnce,
 }

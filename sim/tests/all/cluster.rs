@@ -1,7 +1,7 @@
 //! Faults planted in the scenario of clusters: each has to be caught within so many seeds.
 //! Two that few seeds show have theirs in `sim/seeds.txt`.
 
-use crate::common::caught;
+use crate::common::{caught, caught_saying};
 use rufous_sim::cluster::World;
 use rufous_sim::cluster::plan::Size;
 use rufous_sim::engine::{self, Fault};
@@ -25,6 +25,25 @@ fn marks_that_are_not_written() {
 #[test]
 fn what_others_may_have_done_is_asked_for_again() {
     caught::<World>("doubt-asked-again", 0..20);
+}
+
+#[test]
+fn what_is_written_together_comes_in_parts() {
+    caught_saying::<World>("group-cut", &Size::Any, "a part of a write", 0..60);
+}
+
+/// Seeds with a fault that lasts: one node's disk is full, or hangs, two nodes are parted, one joins
+/// that no other reaches.
+#[test]
+fn the_leader_does_not_hear_that_a_node_cannot_do_its_part() {
+    for seeds in [5..6, 21..22, 29..30, 45..46] {
+        caught_saying::<World>(
+            "health-not-said",
+            &Size::Any,
+            "waits at a healthy node",
+            seeds,
+        );
+    }
 }
 
 #[test]

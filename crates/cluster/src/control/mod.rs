@@ -11,10 +11,14 @@
 //! 2. The leader is a hint. Of two proposals for one epoch the coordinator takes one.
 //! 3. No request waits for the control.
 
+mod reach;
+#[cfg(test)]
+mod reach_tests;
 #[cfg(test)]
 mod tests;
 
-use rufous_mapping::planner::{self, Learned, Limits, Seen};
+use reach::Reach;
+use rufous_mapping::planner::{self, Health, Learned, Limits, Seen};
 use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
 use rufous_wire::mapping::{decode, decode_member};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +63,8 @@ pub struct View<'a> {
     pub stored: Option<Stored<'a>>,
     /// Live nodes as they announce themselves; [`announced`] checks them.
     pub alive: BTreeMap<NodeId, Member>,
+    /// What live nodes say of their health.
+    pub health: BTreeMap<NodeId, Health>,
     /// Members that will not come back and leave for good, though they cannot announce it.
     pub removed: BTreeSet<NodeId>,
     pub data: Data,
@@ -91,6 +97,11 @@ pub enum Action {
     Report { to: NodeNo },
     /// Drop what other nodes have reported: this node is not the leader.
     ForgetReports,
+    /// Log which members others replace although they are alive, and why.
+    Unfit {
+        before: BTreeMap<NodeNo, String>,
+        now: BTreeMap<NodeNo, String>,
+    },
     /// Propose this mapping as the epoch after `expected`.
     Propose { expected: u64, next: Mapping },
 }
@@ -113,6 +124,10 @@ pub struct Control {
     told: Vec<u64>,
     /// Since when members have been away.
     away: BTreeMap<NodeNo, u64>,
+    /// Which members hear one another.
+    reach: Reach,
+    /// The members that others replace, with the reason, as the leader last logged them.
+    unfit: BTreeMap<NodeNo, String>,
     /// When a proposal of this node last took effect.
     proposed_us: Option<u64>,
     /// The last problem that was logged, so that it is logged once.
@@ -126,6 +141,8 @@ impl Control {
             settings,
             mapping: None,
             away: BTreeMap::new(),
+            reach: Reach::default(),
+            unfit: BTreeMap::new(),
             proposed_us: None,
             said: String::new(),
         }
@@ -232,6 +249,8 @@ impl Control {
         if !(view.is_current && view.is_member && view.leader == Some(self.settings.me)) {
             // A later term as leader measures from its own start.
             self.away.clear();
+            self.reach.forget();
+            self.unfit.clear();
             actions.push(Action::ForgetReports);
             return;
         }
@@ -246,7 +265,16 @@ impl Control {
             _ => return,
         };
         note_away(&mut self.away, mapping, &view.alive, now_us);
-        if !is_time(self.proposed_us, &self.away, self.settings.apart_us, now_us) {
+        self.reach.look(mapping, &view.alive, &view.health, now_us);
+        let unfit = unfit(mapping, view, &self.reach);
+        let is_new = unfit.keys().any(|no| !self.unfit.contains_key(no));
+        if unfit != self.unfit {
+            actions.push(Action::Unfit {
+                before: std::mem::replace(&mut self.unfit, unfit.clone()),
+                now: unfit.clone(),
+            });
+        }
+        if !is_new && !is_time(self.proposed_us, &self.away, self.settings.apart_us, now_us) {
             return;
         }
         let away = self.away.iter();
@@ -257,6 +285,8 @@ impl Control {
                 .collect(),
             learned: view.learned.clone(),
             draining: draining(mapping, view),
+            unfit: unfit.into_keys().collect(),
+            apart: self.reach.apart(),
         };
         if let Some(next) = planner::next(mapping, &seen, &self.settings.limits) {
             let expected = mapping.epoch;
@@ -316,6 +346,19 @@ fn draining(mapping: &Mapping, view: &View<'_>) -> BTreeSet<NodeNo> {
         .filter(|(_, member)| view.removed.contains(&member.id) || announces(&member.id))
         .map(|(no, _)| *no)
         .collect()
+}
+
+/// Members that are alive and cannot do their part, with the reason.
+fn unfit(mapping: &Mapping, view: &View<'_>, reach: &Reach) -> BTreeMap<NodeNo, String> {
+    let ails = mapping.members.iter().filter_map(|(no, member)| {
+        let health = view.health.get(&member.id)?;
+        Some((*no, health.ails.clone()?))
+    });
+    let unheard = reach.replaced().map(|no| {
+        let why = "it and other members do not hear one another";
+        (no, why.to_owned())
+    });
+    unheard.chain(ails).collect()
 }
 
 fn note_away(

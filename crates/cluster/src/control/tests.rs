@@ -69,6 +69,10 @@ fn brief(action: &Action) -> String {
         Action::Tell { worker, mapping } => format!("tell {worker} of {}", mapping.epoch),
         Action::Report { to } => format!("report to {}", to.0),
         Action::ForgetReports => "forget".into(),
+        Action::Unfit { now, .. } => {
+            let all: Vec<u16> = now.keys().map(|no| no.0).collect();
+            format!("unfit {all:?}")
+        }
         Action::Propose { expected, next } => format!("propose {} after {expected}", next.epoch),
     }
 }

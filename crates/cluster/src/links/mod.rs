@@ -42,6 +42,8 @@ pub struct Links {
     routes: BTreeMap<NodeNo, Route>,
     attempts: BTreeMap<NodeNo, Attempt>,
     dialled: u64,
+    /// When each node was last heard on a session of this worker.
+    last_heard: BTreeMap<NodeNo, u64>,
     figures: Figures,
     heard: Vec<Heard>,
     lines: (u64, u32),
@@ -61,6 +63,7 @@ impl Links {
             routes: BTreeMap::new(),
             attempts: BTreeMap::new(),
             dialled: 0,
+            last_heard: BTreeMap::new(),
             figures: Figures::default(),
             heard: Vec::new(),
             lines: (0, 0),
@@ -424,6 +427,7 @@ impl Links {
         }
         self.tick_clocks(now, fx);
         self.dial_due(now, fx);
+        self.tell_heard(now);
     }
 
     /// A message of this worker.

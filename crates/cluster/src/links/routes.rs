@@ -3,7 +3,7 @@
 use super::Links;
 use crate::peer::{Heard, PeerMessage, Session};
 use crate::way::Routing;
-use rufous_base::limits::{DIAL_PATIENCE_US, DIAL_PAUSE_US, GOOD_SESSION_US};
+use rufous_base::limits::{DIAL_PATIENCE_US, DIAL_PAUSE_US, GOOD_SESSION_US, HEARING_US};
 use rufous_base::{Dial, Effects, Now, WorkerId};
 use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::Refused;
@@ -235,5 +235,20 @@ impl Links {
         }
         attempt.due_us = now.mono_us + attempt.pause_us;
         attempt.pause_us = (attempt.pause_us * 2).min(DIAL_PAUSE_US.1);
+    }
+
+    /// Reports the nodes that were heard lately.
+    pub(super) fn tell_heard(&mut self, now: Now) {
+        for link in self.links.values() {
+            if let Some(up) = link.up {
+                let last = self.last_heard.entry(up.no).or_default();
+                *last = link.heard_us.max(*last);
+            }
+        }
+        // The next session with a node may begin soon.
+        self.last_heard
+            .retain(|_, last| now.mono_us.saturating_sub(*last) < HEARING_US);
+        let nodes = self.last_heard.keys().copied().collect();
+        self.common.health.hears(self.worker.0, nodes);
     }
 }

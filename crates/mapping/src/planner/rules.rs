@@ -10,6 +10,7 @@ use std::ops::Range;
 /// Which members are away or have restarted.
 pub(super) struct MemberStates<'a> {
     seen: &'a Seen,
+    /// Gone, or unfit.
     pub(super) away: BTreeSet<NodeNo>,
     /// Alive with a later incarnation than the mapping has.
     pub(super) restarted: BTreeMap<NodeNo, &'a Member>,
@@ -59,10 +60,22 @@ impl<'a> MemberStates<'a> {
                 Some(now) if now.incarnation != member.incarnation => {
                     state.restarted.insert(*no, now);
                 }
+                Some(_) if seen.unfit.contains(no) => {
+                    state.away.insert(*no);
+                }
                 Some(_) => (),
             }
         }
         state
+    }
+
+    /// Whether a node and all members of a chain hear one another.
+    fn is_heard(&self, node: NodeNo, chain: &Chain) -> bool {
+        let pair = |no: &NodeNo| (node.min(*no), node.max(*no));
+        !chain
+            .members
+            .iter()
+            .any(|no| self.seen.apart.contains(&pair(no)))
     }
 
     /// The chain of a range of slots in the next epoch, if it changes.
@@ -152,7 +165,7 @@ impl<'a> MemberStates<'a> {
                 chain.members = head.and_then(|head| ordered.with(head)).unwrap_or(ordered);
                 true
             }
-            Some(learner) if self.stayed(*learner) => {
+            Some(learner) if self.stayed(*learner) && self.is_heard(*learner, chain) => {
                 if chain.members.len() == MAX_CHAIN {
                     // Makes room: members that the ring does not want leave, the last first.
                     let unwanted = |no: &&NodeNo| !wanted.contains(no);

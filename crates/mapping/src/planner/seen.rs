@@ -16,6 +16,21 @@ pub struct Seen {
     pub learned: Learned,
     /// Members that are to leave for good.
     pub draining: BTreeSet<NodeNo>,
+    /// Live members that others have to replace: they cannot take writes, or others do not hear
+    /// them.
+    pub unfit: BTreeSet<NodeNo>,
+    /// Pairs of members that do not hear one another, the lower number first: none of them learns
+    /// what the other has.
+    pub apart: BTreeSet<(NodeNo, NodeNo)>,
+}
+
+/// What a node says of itself beside its announcement, for the leader.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Why it cannot take writes, if it cannot.
+    pub ails: Option<String>,
+    /// The members that it has heard lately; `None` if it does not say.
+    pub hears: Option<BTreeSet<NodeNo>>,
 }
 
 /// Limits on the speed of changes.

@@ -348,3 +348,65 @@ fn nothing_is_lost_whatever_comes_and_goes() {
         world.check_rest();
     }
 }
+
+#[test]
+fn an_unfit_member_is_replaced_and_taken_back() {
+    let mut world = World::new(2, 3);
+    world.settle();
+    let sick = world.number(1).expect("a member");
+    let has = |world: &World| {
+        let chains = (0..SLOTS as u16).map(|slot| *world.mapping.chains.of(slot));
+        chains.filter(|chain| chain.names(sick)).count()
+    };
+    assert!(has(&world) > 0);
+    world.seen.unfit.insert(sick);
+    world.settle();
+    assert_eq!(has(&world), 0, "others have its slots");
+    world.seen.unfit.clear();
+    world.settle();
+    world.check_rest();
+    assert!(has(&world) > 0);
+}
+
+/// It is the only member that has the data.
+#[test]
+fn the_last_member_stays_however_unfit() {
+    let mut world = World::new(1, 2);
+    world.settle();
+    let before = world.mapping.chains.clone();
+    world.seen.unfit = world.mapping.members.keys().copied().collect();
+    world.settle();
+    assert_eq!(world.mapping.chains, before);
+}
+
+#[test]
+fn a_newcomer_learns_only_where_members_hear_it() {
+    let mut world = World::new(2, 2);
+    world.settle();
+    world.start(2, 1);
+    assert!(world.step(), "it joins");
+    let new = world.number(2).expect("a member");
+    let first = world.number(0).expect("a member");
+    for no in world.mapping.members.keys().filter(|no| **no != new) {
+        world.seen.apart.insert(((*no).min(new), (*no).max(new)));
+    }
+    world.settle();
+    let names = |world: &World| {
+        world
+            .mapping
+            .chains
+            .ranges()
+            .any(|(_, chain)| chain.names(new))
+    };
+    assert!(!names(&world), "nothing waits for it");
+    // All but one hear it: it learns nothing of chains with that one.
+    world.seen.apart = BTreeSet::from([(first.min(new), first.max(new))]);
+    world.settle();
+    for (_, chain) in world.mapping.chains.ranges() {
+        assert!(!(chain.names(new) && chain.names(first)), "{chain:?}");
+    }
+    world.seen.apart.clear();
+    world.settle();
+    world.check_rest();
+    assert!(names(&world));
+}

@@ -149,6 +149,9 @@ metrics! {
             => |seen| u64::from(seen.is_current);
         rufous_cluster_alive "1 if the coordinator counts the node as alive." => |seen| u64::from(seen.is_member);
         rufous_cluster_nodes_alive "Nodes that the coordinator counts as alive." => |seen| seen.alive;
+        rufous_cluster_nodes_heard "Members that the node has heard lately." => |seen| seen.heard;
+        rufous_cluster_ails "1 if the node announces that it cannot take writes: others replace it."
+            => |seen| u64::from(seen.ails);
         rufous_cluster_epochs_proposed_total "Mappings proposed by the node that came into force."
             => |seen| seen.proposed;
         rufous_cluster_mappings_refused_total "Mappings of the coordinator that were not valid."

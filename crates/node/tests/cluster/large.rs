@@ -1,5 +1,5 @@
 //! Values that no message of one frame takes, where slots have copies: written,
-//! copied to who joins, and there when the others have gone.
+//! copied to nodes that join, and there when the others have gone.
 
 use crate::node::{Node, connect_all, settings};
 use crate::plain::{connect, exchange, resp, spread, text};

@@ -1,9 +1,9 @@
 //! What a node announces to the coordinator, and the control thread's latest view of the cluster,
 //! for operators and readiness checks.
 
-use super::status::Status;
-use rufous_mapping::{Mapping, Member, NodeId};
-use std::collections::BTreeMap;
+use super::status::{Alive, Status};
+use rufous_mapping::planner::Health;
+use rufous_mapping::{Mapping, Member};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// See the module's description.
@@ -13,11 +13,12 @@ pub struct About(Mutex<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     member: Option<Member>,
+    health: Health,
     /// A part of it is not announced yet.
     is_news: bool,
     status: Option<Arc<Status>>,
     /// The inputs that `status` was computed from.
-    made_of: (u64, BTreeMap<NodeId, u64>, bool),
+    made_of: (u64, Alive, bool),
     /// All slots have had all their copies once, including those of this incarnation of the node.
     was_whole: bool,
 }
@@ -45,20 +46,28 @@ impl About {
         self.lock().member.clone()
     }
 
+    /// Sets what the node announces of its health.
+    pub fn set_health(&self, health: Health) {
+        let mut inner = self.lock();
+        inner.is_news |= inner.health != health;
+        inner.health = health;
+    }
+
     /// The announcement, if it is to be sent. [`About::was_said`] marks it as sent.
-    pub fn news(&self) -> Option<Member> {
+    pub fn news(&self) -> Option<(Member, Health)> {
         let inner = self.lock();
-        inner.member.clone().filter(|_| inner.is_news)
+        let member = inner.member.clone().filter(|_| inner.is_news)?;
+        Some((member, inner.health.clone()))
     }
 
     /// This was announced; if the announcement has changed meanwhile, it stays to be sent.
-    pub fn was_said(&self, said: &Member) {
+    pub fn was_said(&self, (member, health): &(Member, Health)) {
         let mut inner = self.lock();
-        inner.is_news &= inner.member.as_ref() != Some(said);
+        inner.is_news &= inner.member.as_ref() != Some(member) || inner.health != *health;
     }
 
-    /// Records the agreed mapping, and the live nodes with their incarnations.
-    pub fn see(&self, mapping: &Mapping, alive: BTreeMap<NodeId, u64>, is_current: bool) {
+    /// Records the agreed mapping, and the live nodes.
+    pub fn see(&self, mapping: &Mapping, alive: Alive, is_current: bool) {
         let made_of = (mapping.epoch, alive, is_current);
         if self.lock().made_of == made_of {
             return;
@@ -113,12 +122,12 @@ mod tests {
         assert_eq!(about.news(), None, "nothing has changed");
         assert!(about.change(|member| member.drains = true));
         let news = about.news().expect("news");
-        assert!(news.drains);
+        assert!(news.0.drains);
         // It changes again before the first change is announced.
         about.change(|member| member.weight = 7);
         about.was_said(&news);
         let news = about.news().expect("news");
-        assert_eq!((news.drains, news.weight), (true, 7));
+        assert_eq!((news.0.drains, news.0.weight), (true, 7));
         about.was_said(&news);
         assert_eq!(about.news(), None);
     }

@@ -15,8 +15,8 @@ use rufous_coordinator::{Coordinator, Proposed};
 use rufous_kernel::replicate::member::MOST_NODES;
 use rufous_mapping::planner::Limits;
 use rufous_mapping::{Mapping, NodeId, NodeNo};
-use rufous_wire::mapping::{encode, encode_member};
-use std::collections::BTreeSet;
+use rufous_wire::mapping::{decode_health, encode, encode_announcement};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -101,6 +101,8 @@ impl<C: Coordinator> Hands<C> {
             is_leader,
             view.members.len(),
         );
+        let health = view.members.values();
+        let health = health.map(|node| (node.id, decode_health(&node.about)));
         let alive = view.members.values().filter_map(|node| {
             let member = announced(node.id, node.incarnation, &node.about)?;
             Some((node.id, member))
@@ -114,6 +116,7 @@ impl<C: Coordinator> Hands<C> {
                 mapping: &state.mapping,
             }),
             alive: alive.collect(),
+            health: health.collect(),
             removed: BTreeSet::new(),
             data: match self.cluster.unclaimed {
                 Some(_) => Data::Unclaimed,
@@ -149,6 +152,7 @@ impl<C: Coordinator> Hands<C> {
             Action::Tell { worker, mapping } => self.tell(worker, mapping),
             Action::Report { to } => self.report(to),
             Action::ForgetReports => self.cluster.common.reports.forget_others(),
+            Action::Unfit { before, now } => log_unfit(&before, &now),
             Action::Propose { expected, next } => self.propose(expected, &next).await,
         }
         Ok(())
@@ -193,7 +197,8 @@ impl<C: Coordinator> Hands<C> {
     fn show(&self, view: &coordinator::View) {
         if let Some(mapping) = self.control.mapping() {
             let alive = view.members.values();
-            let alive = alive.map(|node| (node.id, node.incarnation)).collect();
+            let about = |node: &coordinator::Member| (node.incarnation, decode_health(&node.about));
+            let alive = alive.map(|node| (node.id, about(node))).collect();
             self.cluster.about.see(mapping, alive, view.is_current);
         }
     }
@@ -201,13 +206,27 @@ impl<C: Coordinator> Hands<C> {
     /// Announces changes of this node, until the coordinator has them.
     async fn announce(&self) {
         let about = &self.cluster.about;
-        let Some(member) = about.news() else {
+        let health = self.cluster.common.health.known();
+        let heard = health.hears.as_ref().map_or(0, BTreeSet::len);
+        self.cluster.shown.set_health(health.ails.is_some(), heard);
+        about.set_health(health);
+        let Some((member, health)) = about.news() else {
             return;
         };
-        match self.coordinator.announce(encode_member(&member)).await {
-            Ok(()) => about.was_said(&member),
+        let announcement = encode_announcement(&member, &health);
+        match self.coordinator.announce(announcement).await {
+            Ok(()) => about.was_said(&(member, health)),
             Err(error) => tracing::debug!(%error, "cannot announce a change; trying again"),
         }
+    }
+}
+
+fn log_unfit(before: &BTreeMap<NodeNo, String>, now: &BTreeMap<NodeNo, String>) {
+    for (no, why) in now.iter().filter(|(no, _)| !before.contains_key(no)) {
+        tracing::warn!(node = %no, why, "other nodes replace this one, which is alive");
+    }
+    for no in before.keys().filter(|no| !now.contains_key(no)) {
+        tracing::info!(node = %no, "the node takes part again");
     }
 }
 

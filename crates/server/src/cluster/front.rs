@@ -112,6 +112,8 @@ impl Front {
     pub(crate) fn tick_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
         if let Some(links) = &mut self.links {
             links.tick(now, fx);
+            let ails = self.kernel.log_ails(now);
+            links.common().health.ails(self.kernel.id().0, ails);
             if !links.damage.is_due(now) {
                 return;
             }

@@ -99,7 +99,8 @@ impl Jobs {
     /// Its outcome is unknown.
     pub(crate) fn lose(&mut self, header: &Header) {
         let mut out = Output::default();
-        let why = "UNKNOWNRESULT The log cannot be written: it is not known whether this was done";
+        let why = "UNKNOWNRESULT The log cannot be written, or the slot has moved to other nodes: it is \
+                   not known whether this was done";
         Reply::new(&mut out, header.resp3).error(&why.into());
         let end = out.mark();
         let range = ReplyRange {

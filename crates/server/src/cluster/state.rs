@@ -36,6 +36,10 @@ pub struct Shown {
     proposed: AtomicU64,
     /// Mappings of the coordinator that were refused.
     refused: AtomicU64,
+    /// Whether this node announces that it cannot take writes.
+    ails: AtomicBool,
+    /// Members that it hears.
+    heard: AtomicU64,
 }
 
 /// A copy of the values.
@@ -47,6 +51,8 @@ pub struct Seen {
     pub alive: u64,
     pub proposed: u64,
     pub refused: u64,
+    pub ails: bool,
+    pub heard: u64,
 }
 
 impl Cluster {
@@ -89,6 +95,11 @@ impl Shown {
         self.alive.store(alive as u64, Ordering::Relaxed);
     }
 
+    pub(super) fn set_health(&self, ails: bool, heard: usize) {
+        self.ails.store(ails, Ordering::Relaxed);
+        self.heard.store(heard as u64, Ordering::Relaxed);
+    }
+
     pub(super) fn note_proposed(&self) {
         self.proposed.fetch_add(1, Ordering::Relaxed);
     }
@@ -105,6 +116,8 @@ impl Shown {
             alive: self.alive.load(Ordering::Relaxed),
             proposed: self.proposed.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
+            ails: self.ails.load(Ordering::Relaxed),
+            heard: self.heard.load(Ordering::Relaxed),
         }
     }
 }

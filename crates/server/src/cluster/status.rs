@@ -2,10 +2,12 @@
 //! it is the reply to `CLUSTER STATUS`, which `rufous cluster` reads.
 //!
 //! A copy counts if the coordinator counts its node as alive, with the incarnation that the mapping
-//! has.
+//! has, and the node announces that it can take writes. A slot is served if all nodes of its chain
+//! are such nodes, and hear one another: its head needs all of them.
 
 use rufous_base::limits::SLOTS;
-use rufous_mapping::{Mapping, NodeId};
+use rufous_mapping::planner::Health;
+use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,7 +20,7 @@ pub struct Status {
     pub is_current: bool,
     /// Copies that a slot is to have.
     pub copies: usize,
-    /// Slots with at least one copy, with all of them, and with fewer.
+    /// Slots whose nodes can serve them, slots with all copies, and slots with fewer.
     pub slots_served: usize,
     pub slots_whole: usize,
     pub slots_few: usize,
@@ -34,6 +36,10 @@ pub struct Node {
     pub incarnation: u64,
     pub is_alive: bool,
     pub drains: bool,
+    /// Why it cannot take writes, if it announces that it cannot.
+    pub ails: Option<String>,
+    /// Members that are alive and do not hear it, or that it does not hear.
+    pub unheard: Vec<u16>,
     /// Its addresses for other nodes and for clients of both kinds.
     pub peer: String,
     pub plain: String,
@@ -54,8 +60,8 @@ pub struct Node {
 }
 
 impl Status {
-    /// `alive` are nodes with their incarnations.
-    pub fn of(mapping: &Mapping, alive: &BTreeMap<NodeId, u64>, is_current: bool) -> Self {
+    /// `alive` are nodes with their incarnations and what they announce of their health.
+    pub fn of(mapping: &Mapping, alive: &Alive, is_current: bool) -> Self {
         let mut nodes: BTreeMap<_, _> = mapping
             .members
             .iter()
@@ -64,8 +70,12 @@ impl Status {
                     number: no.0,
                     id: member.id.to_string(),
                     incarnation: member.incarnation,
-                    is_alive: alive.get(&member.id) == Some(&member.incarnation),
+                    is_alive: is_alive(member, alive),
                     drains: member.drains,
+                    ails: alive
+                        .get(&member.id)
+                        .and_then(|(_, health)| health.ails.clone()),
+                    unheard: unheard(*no, mapping, alive),
                     peer: member.peer.clone(),
                     plain: member.plain.clone(),
                     clients: member.cluster.clone(),
@@ -90,9 +100,17 @@ impl Status {
             for no in chain.members.iter() {
                 if let Some(node) = nodes.get_mut(no) {
                     node.copies += slots;
-                    there += usize::from(node.is_alive);
+                    there += usize::from(node.is_fit());
                 }
             }
+            let is_served = chain.head().is_some()
+                && chain.named().all(|no| {
+                    let node = nodes.get(&no);
+                    node.is_some_and(|node| {
+                        let hears = |other: NodeNo| !node.unheard.contains(&other.0);
+                        node.is_fit() && chain.named().all(hears)
+                    })
+                });
             if let Some(node) = chain.head().and_then(|no| nodes.get_mut(&no)) {
                 node.slots += slots;
             }
@@ -100,7 +118,7 @@ impl Status {
                 node.learns += slots;
                 status.slots_learning += slots;
             }
-            if there > 0 {
+            if is_served {
                 status.slots_served += slots;
             }
             if there >= status.copies {
@@ -123,7 +141,7 @@ impl Status {
             return "this start of the node is not in the mapping yet".to_owned();
         }
         format!(
-            "{} slots have too few copies, {} of them none",
+            "{} slots have too few copies, and {} are not served",
             self.slots_few,
             SLOTS - self.slots_served
         )
@@ -165,6 +183,7 @@ impl Status {
                 node.learns,
             );
             node.versions(&mut out);
+            node.health(&mut out);
             let _ = write!(out, ",zone={zone}\r\n");
         }
         out
@@ -209,6 +228,23 @@ impl Node {
         }
     }
 
+    /// Whether it is alive and can take writes.
+    pub fn is_fit(&self) -> bool {
+        self.is_alive && self.ails.is_none()
+    }
+
+    fn health(&self, out: &mut String) {
+        if let Some(why) = &self.ails {
+            let is_plain = |c: &char| !c.is_control() && !matches!(c, ',' | '=');
+            let why: String = why.chars().filter(is_plain).collect();
+            let _ = write!(out, ",ails={why}");
+        }
+        if !self.unheard.is_empty() {
+            let all: Vec<String> = self.unheard.iter().map(u16::to_string).collect();
+            let _ = write!(out, ",unheard={}", all.join("+"));
+        }
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let (text, zone) = text.split_once(",zone=")?;
         let mut node = Self {
@@ -223,6 +259,11 @@ impl Node {
                 "incarnation" => node.incarnation = value.parse().ok()?,
                 "alive" => node.is_alive = value == "1",
                 "drains" => node.drains = value == "1",
+                "ails" => node.ails = Some(value.to_owned()),
+                "unheard" => {
+                    let all = value.split('+').map(str::parse);
+                    node.unheard = all.collect::<Result<_, _>>().ok()?;
+                }
                 "peer" => node.peer = value.to_owned(),
                 "plain" => node.plain = value.to_owned(),
                 "clients" => node.clients = value.to_owned(),
@@ -242,10 +283,40 @@ impl Node {
     }
 }
 
+/// Live nodes: the incarnation of each, and its health.
+pub type Alive = BTreeMap<NodeId, (u64, Health)>;
+
+fn is_alive(member: &Member, alive: &Alive) -> bool {
+    let now = alive.get(&member.id);
+    now.is_some_and(|(incarnation, _)| *incarnation == member.incarnation)
+}
+
+/// Live members that do not hear a live one, or that it does not hear.
+fn unheard(no: NodeNo, mapping: &Mapping, alive: &Alive) -> Vec<u16> {
+    let health = |member: &Member| {
+        let is_there = is_alive(member, alive);
+        alive
+            .get(&member.id)
+            .filter(|_| is_there)
+            .map(|(_, health)| health)
+    };
+    let hears = |health: &Health, other: NodeNo| {
+        let hears = health.hears.as_ref();
+        hears.is_none_or(|hears| hears.contains(&other))
+    };
+    let Some(own) = mapping.members.get(&no).and_then(health) else {
+        return Vec::new();
+    };
+    let others = mapping.members.iter().filter(|(other, _)| **other != no);
+    let unheard = others.filter(|(other, member)| {
+        health(member).is_some_and(|theirs| !hears(own, **other) || !hears(theirs, no))
+    });
+    unheard.map(|(other, _)| other.0).collect()
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use rufous_mapping::Member;
     use rufous_mapping::planner::{self, Limits, Seen};
 
     pub(crate) fn member(id: u8) -> Member {
@@ -272,8 +343,9 @@ pub(super) mod tests {
         planner::next(&Mapping::new(copies), &seen, &Limits::default()).expect("a mapping")
     }
 
-    pub(crate) fn alive(ids: &[u8]) -> BTreeMap<NodeId, u64> {
-        ids.iter().map(|id| (NodeId([*id; 20]), 1)).collect()
+    pub(crate) fn alive(ids: &[u8]) -> Alive {
+        let node = |id: &u8| (NodeId([*id; 20]), (1, Health::default()));
+        ids.iter().map(node).collect()
     }
 
     #[test]
@@ -287,12 +359,14 @@ pub(super) mod tests {
 
         let two = Status::of(&three, &alive(&[1, 2]), true);
         let gone = two.nodes.iter().find(|node| !node.is_alive).expect("one");
-        assert_eq!((two.slots_served, two.slots_few), (SLOTS, gone.copies));
+        // Its slots are served again when the others have replaced it.
+        let served = SLOTS - gone.copies;
+        assert_eq!((two.slots_served, two.slots_few), (served, gone.copies));
         assert!(!two.is_whole());
 
         // It has restarted, and the mapping has its earlier incarnation.
         let mut again = alive(&[1, 2, 3]);
-        again.insert(NodeId([3; 20]), 2);
+        again.insert(NodeId([3; 20]), (2, Health::default()));
         assert_eq!(Status::of(&three, &again, true).slots_few, gone.copies);
 
         let none = Status::of(&three, &alive(&[]), false);
@@ -302,8 +376,36 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_slot_is_served_by_nodes_that_take_writes_and_hear_one_another() {
+        let three = mapping(&[1, 2, 3], 2);
+        let mut all = alive(&[1, 2, 3]);
+        let of = |status: &Status, no: usize| (status.nodes[no].copies, status.nodes[no].slots);
+        all.get_mut(&NodeId([1; 20])).expect("there").1.ails = Some("its disk is full".into());
+        let status = Status::of(&three, &all, true);
+        let (copies, _) = of(&status, 0);
+        assert_eq!(
+            (status.slots_served, status.slots_few),
+            (SLOTS - copies, copies)
+        );
+        assert!(!status.nodes[0].is_fit() && status.nodes[0].is_alive);
+
+        let mut all = alive(&[1, 2, 3]);
+        let hears = [NodeNo(0)].into_iter().collect();
+        all.get_mut(&NodeId([2; 20])).expect("there").1.hears = Some(hears);
+        let status = Status::of(&three, &all, true);
+        assert_eq!(
+            (&status.nodes[1].unheard, &status.nodes[2].unheard),
+            (&vec![2], &vec![1])
+        );
+        assert!(status.nodes[0].unheard.is_empty() && status.is_whole());
+        assert!(status.slots_served < SLOTS);
+    }
+
+    #[test]
     fn it_comes_back_from_its_text() {
-        let status = Status::of(&mapping(&[1, 2], 2), &alive(&[1]), true);
+        let mut status = Status::of(&mapping(&[1, 2], 2), &alive(&[1]), true);
+        status.nodes[0].ails = Some("worker 0: its log cannot be written: no space".into());
+        status.nodes[1].unheard = vec![0, 7];
         let text = status.text();
         assert_eq!(Status::parse(&text).as_ref(), Some(&status));
         let mut told = status.clone();

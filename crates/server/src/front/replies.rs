@@ -4,9 +4,10 @@
 use super::{Front, Message, blocked, closing, keyspaces};
 use crate::cluster::jobs::is_job;
 use rufous_base::{Close, ConnId, Effects, Output, Until};
+use rufous_command::DataCommands;
 use rufous_kernel::batch::{Door, ReplyRange, Status};
 use rufous_kernel::worker::WaitEnd;
-use rufous_kernel::{Batch, Header, Outcome};
+use rufous_kernel::{Batch, Header, Outcome, Program};
 
 impl Front {
     /// Handles the outcomes of requests that were submitted earlier. To be called after every call
@@ -71,7 +72,11 @@ impl Front {
             return;
         }
         if is_job(header.conn) {
-            return self.jobs.lose(header);
+            if DataCommands::is_write(header.command) {
+                return self.jobs.lose(header);
+            }
+            // What it has seen may be undone; the sender asks again.
+            return self.jobs.turn_away(header.conn);
         }
         if self.connections.get(header.conn).is_some() {
             fx.closes.push((header.conn, Close::Now));

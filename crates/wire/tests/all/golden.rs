@@ -6,7 +6,10 @@
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use rufous_mapping::NodeNo;
+use rufous_mapping::planner::Health;
 use rufous_wire::frame::{self, Frame, Frames, HEADER, MAX_FRAME};
+use rufous_wire::mapping::{decode_health, decode_member, encode_announcement};
 use rufous_wire::version::{NEWEST, OLDEST, since};
 use rufous_wire::{Body, Class, Envelope, Event, Local, Peers, Refused, Session};
 use std::collections::BTreeSet;
@@ -174,6 +177,31 @@ fn the_schema_reads_what_we_write_and_has_nothing_else() {
         assert_eq!(written, envelope, "{name}");
     }
     let pool = schema.parent_pool();
+    let health = Health {
+        ails: Some("its disk is full".into()),
+        hears: Some(BTreeSet::from([NodeNo(3), NodeNo(1)])),
+    };
+    let member = rufous_mapping::Member {
+        id: rufous_mapping::NodeId([1; 20]),
+        incarnation: 1,
+        peer: "10.0.0.1:7379".into(),
+        plain: String::new(),
+        cluster: String::new(),
+        zone: "east".into(),
+        weight: 100,
+        workers: 2,
+        drains: false,
+    };
+    let about = encode_announcement(&member, &health);
+    assert_eq!(
+        decode_member(&about),
+        Ok(member),
+        "for programs that know no more"
+    );
+    let said = pool.get_message_by_name("rufous.wire.v1.Health");
+    let said = DynamicMessage::decode(said.expect("in the schema"), &about[..]).expect("read");
+    found.extend(said.fields().map(|(field, _)| field.full_name().to_owned()));
+    assert_eq!(decode_health(&about), health);
     let fields = pool.all_messages().flat_map(|message| {
         let fields = message.fields().map(|field| field.full_name().to_owned());
         fields.collect::<Vec<_>>()

@@ -31,6 +31,8 @@ pub struct Disk {
     pub faulty: bool,
     /// Whether there is no room now.
     pub full: bool,
+    /// Whether it answers no request.
+    pub hangs: bool,
     /// The longest that a sync has taken in this life of the node.
     pub slowest_sync_us: u64,
     /// Since when syncs, or writes, may have failed in this life of the node.
@@ -45,6 +47,7 @@ impl Disk {
             random: Random::new(seed, "disk"),
             faulty: true,
             full: false,
+            hangs: false,
             slowest_sync_us: 0,
             failing_since_us: None,
         }

@@ -117,6 +117,8 @@ fn versions(node: &Node) -> [String; 3] {
 fn state(node: &Node) -> &'static str {
     match (node.is_alive, node.drains) {
         (false, _) => "away",
+        (true, _) if node.ails.is_some() => "ails",
+        (true, _) if !node.unheard.is_empty() => "unheard",
         (true, true) => "drains",
         (true, false) => "alive",
     }
@@ -136,6 +138,20 @@ fn summary(status: &Status) -> String {
             status.slots_served, status.slots_few
         ),
     };
+    for node in &status.nodes {
+        if let Some(why) = &node.ails {
+            let _ = writeln!(text, "node {} cannot take writes, {why}", node.number);
+        }
+        if node.is_alive && !node.unheard.is_empty() {
+            let others: Vec<String> = node.unheard.iter().map(u16::to_string).collect();
+            let others = others.join(", ");
+            let _ = writeln!(
+                text,
+                "node {} ({}) and these nodes do not hear one another: {others}",
+                node.number, node.peer
+            );
+        }
+    }
     if status.slots_learning > 0 {
         let _ = writeln!(text, "{} slots are on their way", status.slots_learning);
     }

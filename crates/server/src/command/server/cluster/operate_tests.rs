@@ -3,6 +3,7 @@
 use super::tests::{mapping, rig, text};
 use crate::cluster::status::Status;
 use rufous_mapping::NodeNo;
+use rufous_mapping::planner::Health;
 
 #[test]
 fn what_operators_ask_is_said_to_the_coordinator() {
@@ -16,7 +17,10 @@ fn what_operators_ask_is_said_to_the_coordinator() {
     let two = mapping(&[1, 2], 2);
     let own = two.members[&NodeNo(0)].clone();
     cluster.about.begin(own.clone());
-    let alive = two.members.values().map(|member| (member.id, 1));
+    let alive = two
+        .members
+        .values()
+        .map(|member| (member.id, (1, Health::default())));
     cluster.about.see(&two, alive.collect(), true);
     let status = rig.run("CLUSTER STATUS");
     assert!(text(&status).contains("slots_whole:16384\r\n"), "{status}");
@@ -35,11 +39,11 @@ fn what_operators_ask_is_said_to_the_coordinator() {
     assert_eq!(versions(1), (None, None, None));
 
     rig.check("CLUSTER DRAIN", "+OK\r\n");
-    assert!(cluster.about.news().expect("news").drains);
+    assert!(cluster.about.news().expect("news").0.drains);
     rig.check("CLUSTER DRAIN off", "+OK\r\n");
     rig.check("CLUSTER WEIGHT 50", "+OK\r\n");
     let news = cluster.about.news().expect("news");
-    assert_eq!((news.drains, news.weight), (false, 50));
+    assert_eq!((news.0.drains, news.0.weight), (false, 50));
     for wrong in [
         "CLUSTER DRAIN maybe",
         "CLUSTER DRAIN ON now",

@@ -39,6 +39,10 @@ pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) 
     field(out, "cluster_is_alive", u8::from(seen.is_member));
     field(out, "cluster_is_planning", u8::from(seen.is_leader));
     field(out, "cluster_nodes_alive", seen.alive);
+    let health = cluster.common.health.known();
+    let hears = health.hears.map_or(0, |hears| hears.len());
+    field(out, "cluster_nodes_heard", hears);
+    field(out, "cluster_ails", health.ails.unwrap_or_default());
     field(out, "cluster_epochs_proposed", seen.proposed);
     field(out, "cluster_mappings_refused", seen.refused);
     fields(out, ChainFigures::FIGURES, &all.peers.chains);
