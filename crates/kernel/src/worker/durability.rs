@@ -69,6 +69,10 @@ impl<P: Program> Worker<P> {
         self.end_frame();
         self.replicate(now);
         let gate = self.commit.on_turn(now, &mut self.out);
+        if self.commit.log().is_none() {
+            // What waits for the log waits for nothing more.
+            self.log_to_chains();
+        }
         if self.out.has_calls() {
             self.carry_out(now);
         }

@@ -2,5 +2,6 @@
 
 mod chains;
 mod replicas;
+mod turns;
 mod waiting;
 mod workers;

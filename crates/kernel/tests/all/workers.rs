@@ -12,13 +12,12 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-const SEED: u64 = 99;
-const NOW: Now = Now {
+pub(crate) const SEED: u64 = 99;
+pub(crate) const NOW: Now = Now {
     mono_us: 1,
     unix_us: 1_700_000_000_000_000,
 };
 const KEYS: usize = 8;
-/// What each account starts with.
 const START: i64 = 100;
 /// Larger than a record, so that values travel by reference.
 const PADDING: usize = 100_000;
@@ -33,9 +32,9 @@ const FILL: u16 = 3;
 /// Removes keys.
 const CLEAR: u16 = 4;
 const NODE: u16 = 5;
-const COMMANDS: usize = 6;
+pub(crate) const COMMANDS: usize = 6;
 
-struct TestProgram;
+pub(crate) struct TestProgram;
 
 /// The number that a value begins with.
 fn number(value: &[u8]) -> i64 {
@@ -56,7 +55,7 @@ thread_local! {
 }
 
 /// Every third number makes a large value.
-fn write(shard: &mut Shard, db: usize, key: &[u8], value: i64) {
+pub(crate) fn write(shard: &mut Shard, db: usize, key: &[u8], value: i64) {
     let key = shard.key(key);
     let mut bytes = value.to_le_bytes().to_vec();
     let value = if value % 3 == 0 {
