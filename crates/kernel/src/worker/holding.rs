@@ -207,7 +207,10 @@ impl<P: Program> Worker<P> {
         now: Now,
     ) -> spanning::Hold {
         let mut hold = spanning::Hold {
-            dirty: part.is_some_and(|part| store!(self).is_part_dirty(now, part)),
+            dirty: part.is_some_and(|part| {
+                part.watcher.is_some() && self.has_lost(now, &part.watched)
+                    || store!(self).is_part_dirty(now, part)
+            }),
             ..spanning::Hold::default()
         };
         if self.placement.has_lattice() {

@@ -102,9 +102,17 @@ impl<P: Program> Worker<P> {
     }
 
     /// The local equivalent of the question in [`crate::multi::Part`]: whether a key of this worker
-    /// that `watcher` watches was touched.
+    /// that `watcher` watches was touched, or may have been, by another node.
     pub fn is_dirty_here(&mut self, watcher: WatchId, watched: &[KeyName], now: Now) -> bool {
-        store!(self).is_dirty(now, watcher, watched)
+        self.has_lost(now, watched) || store!(self).is_dirty(now, watcher, watched)
+    }
+
+    /// Whether this node does not serve the slot of a watched key of this worker: another node may
+    /// have changed it.
+    pub(super) fn has_lost(&self, now: Now, watched: &[KeyName]) -> bool {
+        let keys = watched.iter().map(|(_, key)| &**key);
+        let own = keys.filter(|key| self.placement.owner(key) == self.id);
+        self.is_any_unserved(now, own, Needs::Head)
     }
 }
 
