@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use super::account::FOLLOWS;
 use super::disk;
@@ -36,13 +36,12 @@ pub enum Scene {
     Killed,
     Drained,
     ClockAhead,
-    GoneForEver,
     AllKilled,
     EmptyFolder,
 }
 
 impl Scene {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 13] = [
         Self::Calm,
         Self::LargeTransactions,
         Self::FullDisk,
@@ -54,7 +53,6 @@ impl Scene {
         Self::Killed,
         Self::Drained,
         Self::ClockAhead,
-        Self::GoneForEver,
         Self::AllKilled,
         Self::EmptyFolder,
     ];
@@ -72,7 +70,7 @@ impl Scene {
             | Self::Drained
             | Self::ClockAhead
             | Self::Deaf => &[IT],
-            Self::Parted | Self::GoneForEver => &[IT, OTHER],
+            Self::Parted => &[IT, OTHER],
             Self::AllKilled | Self::EmptyFolder => &[FOLLOWS, 1, 2, 3],
         }
     }
@@ -134,25 +132,7 @@ impl Scene {
                 nodes.stop(IT)?;
                 nodes.start_again(IT)?;
             }
-            Self::ClockAhead => {
-                let file = nodes.folder(IT)?.with_extension("clock");
-                std::fs::write(&file, "+0")?;
-                nodes.stop(IT)?;
-                let path = file.to_string_lossy().into_owned();
-                nodes.start_in(
-                    IT,
-                    &[
-                        ("LD_PRELOAD", FAKETIME),
-                        ("FAKETIME_TIMESTAMP_FILE", &path),
-                        ("FAKETIME_NO_CACHE", "1"),
-                        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-                    ],
-                )?;
-                std::fs::write(&file, "+600")?;
-                hold();
-                std::fs::write(&file, "+0")?;
-            }
-            Self::GoneForEver => gone_for_ever(nodes)?,
+            Self::ClockAhead => clock_ahead(nodes)?,
             Self::AllKilled => {
                 for no in 1..=3 {
                     nodes.kill(no)?;
@@ -188,7 +168,6 @@ impl fmt::Display for Scene {
             Self::Killed => "node 2: kill -9",
             Self::Drained => "node 2: drained, stopped, added",
             Self::ClockAhead => "node 2: clock 600 s ahead",
-            Self::GoneForEver => "node 3 gone for ever, node 2 restarted",
             Self::AllKilled => "kill -9 of all nodes",
             Self::EmptyFolder => "all stopped, node 1 back empty",
         })
@@ -212,6 +191,27 @@ fn closed(ways: &[(usize, usize)]) -> Result<()> {
     cuts.iter().try_for_each(Cut::open)
 }
 
+/// The clock of a running node jumps ahead, and back.
+fn clock_ahead(nodes: &mut Nodes) -> Result<()> {
+    let file = nodes.folder(IT)?.with_extension("clock");
+    std::fs::write(&file, "+0")?;
+    nodes.stop(IT)?;
+    let path = file.to_string_lossy().into_owned();
+    nodes.start_in(
+        IT,
+        &[
+            ("LD_PRELOAD", FAKETIME),
+            ("FAKETIME_TIMESTAMP_FILE", &path),
+            ("FAKETIME_NO_CACHE", "1"),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ],
+    )?;
+    std::fs::write(&file, "+600")?;
+    hold();
+    std::fs::write(&file, "+0")?;
+    Ok(())
+}
+
 /// A node joins under an address that no one reaches, and gives up.
 fn unreached(nodes: &mut Nodes) -> Result<()> {
     nodes.start_unreached()?;
@@ -224,18 +224,4 @@ fn unreached(nodes: &mut Nodes) -> Result<()> {
         "a slot waited for a node that no one reaches:\n{status}"
     );
     Ok(())
-}
-
-/// A member dies with its disk; another one has to be able to restart, and a new one to join.
-fn gone_for_ever(nodes: &mut Nodes) -> Result<()> {
-    nodes.kill(OTHER)?;
-    let id = nodes.id_of(OTHER)?;
-    nodes.empty(OTHER)?;
-    hold();
-    nodes.kill(IT)?;
-    nodes.start_again(IT)?;
-    nodes.until_lattice_keys_are_served(IT)?;
-    nodes.forget(1, &id).context("CLUSTER FORGET")?;
-    nodes.renew(OTHER)?;
-    nodes.start_again(OTHER)
 }

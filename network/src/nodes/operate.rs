@@ -1,4 +1,4 @@
-//! What an operator does: drains nodes, drops members that are gone, and mistakes.
+//! What an operator does: drains nodes, and mistakes.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -19,27 +19,17 @@ impl Nodes {
         Ok(&self.node(no)?.folder)
     }
 
-    pub fn id_of(&mut self, no: usize) -> Result<String> {
-        Ok(self.node(no)?.id.clone())
-    }
-
     /// Removes all that is in the folder of a node that does not run.
     pub fn empty(&mut self, no: usize) -> Result<()> {
         let folder = self.folder(no)?.to_owned();
         for entry in std::fs::read_dir(folder)? {
             let path = entry?.path();
-            match path.is_dir() {
-                true => std::fs::remove_dir_all(path)?,
-                false => std::fs::remove_file(path)?,
+            if path.is_dir() {
+                std::fs::remove_dir_all(path)?
+            } else {
+                std::fs::remove_file(path)?
             }
         }
-        Ok(())
-    }
-
-    /// The node is another one when it starts again.
-    pub fn renew(&mut self, no: usize) -> Result<()> {
-        let node = self.node(no)?;
-        node.id = format!("{:040x}", no + 0x100);
         Ok(())
     }
 
@@ -47,12 +37,6 @@ impl Nodes {
     pub fn drain(&mut self, no: usize) -> Result<()> {
         let at = self.node(no)?.plain().to_string();
         self.operate(&["drain", &at])
-    }
-
-    /// Drops a member that is gone for good, at node `at`.
-    pub fn forget(&mut self, at: usize, id: &str) -> Result<()> {
-        let at = self.node(at)?.plain().to_string();
-        self.operate(&["forget", id, "--at", &at])
     }
 
     fn operate(&self, words: &[&str]) -> Result<()> {
@@ -73,11 +57,6 @@ impl Nodes {
         let at = self.node(no)?.plain();
         let mut client = Client::connect_within(at, ANSWER)?;
         client.call(&["CLUSTER", "STATUS"])?.text()
-    }
-
-    pub fn until_lattice_keys_are_served(&mut self, no: usize) -> Result<()> {
-        let workers = self.plan.workers;
-        self.node(no)?.until_lattice_keys_are_served(workers)
     }
 
     /// Starts one more node under an address that no one reaches.

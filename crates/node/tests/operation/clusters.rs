@@ -5,7 +5,6 @@ use crate::program::{Client, bulk, eventually, http_get, program, run, simple, s
 use rufous_ports::free_block;
 use rufous_resp::Reply;
 use std::io::{BufRead, BufReader};
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};

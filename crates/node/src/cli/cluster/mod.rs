@@ -5,6 +5,7 @@
 //! - [`layout`]: their folders and ports, and `add`
 //! - [`agreeing`]: their coordinator; [`coordinator`]: `rufous cluster coordinator`
 //! - [`ports`]: which ports are taken, and by what
+//! - [`secret`]: what the nodes prove to each other
 //! - [`status`]: `rufous cluster status`
 //! - [`drain`]: `rufous cluster drain`
 //! - [`rebalance`]: `rufous cluster rebalance`
@@ -17,6 +18,7 @@ mod drain;
 mod layout;
 mod ports;
 mod rebalance;
+mod secret;
 mod start;
 mod status;
 
