@@ -12,9 +12,6 @@ use std::process::Command;
 /// Helm built from source takes an old one for granted.
 const KUBERNETES: &str = "1.30.0";
 
-/// What a program says that has no client of etcd.
-const NO_ETCD: &str = "this program was built without etcd: build it with the feature etcd";
-
 /// Three nodes, as somebody would set them up.
 const USUAL: [&str; 2] = [
     "cluster.coordinator=etcd://etcd-0.etcd:2379\\,etcd-1.etcd:2379",
@@ -185,26 +182,11 @@ fn accepts(container: &Value) -> Result<()> {
         variables[coordinator].starts_with("etcd://"),
         "{variables:?}"
     );
-    let asked = |variables: &BTreeMap<String, String>| {
-        let mut command = Command::new(project::server_binary());
-        command.arg("check-config").envs(variables);
-        let answer = command.output().with_context(|| line(&command))?;
-        let said = String::from_utf8_lossy(&answer.stderr).into_owned();
-        anyhow::Ok((answer.status.success(), said))
-    };
-    let (mut is_taken, mut said) = asked(&variables)?;
-    // The program need not have the client of etcd here. It has looked at all values when it says
-    // that, and knows the names of those that only an etcd is shown.
-    if !is_taken && said.trim_end().ends_with(NO_ETCD) && said.lines().count() == 1 {
-        variables.insert(coordinator.to_owned(), "local".to_owned());
-        for (name, value) in &mut variables {
-            if name.starts_with("RUFOUS_CLUSTER_ETCD_") {
-                value.clear();
-            }
-        }
-        (is_taken, said) = asked(&variables)?;
-    }
-    ensure!(is_taken, "pods would not start: {said}");
+    let mut command = Command::new(project::server_binary());
+    command.arg("check-config").envs(&variables);
+    let answer = command.output().with_context(|| line(&command))?;
+    let said = String::from_utf8_lossy(&answer.stderr);
+    ensure!(answer.status.success(), "pods would not start: {said}");
     ensure!(
         !said.contains("is no setting"),
         "pods are told more: {said}"

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Programs that tests start, and the Debian packages that bring them.
-const PROGRAMS: [(&str, &str); 12] = [
+const PROGRAMS: [(&str, &str); 11] = [
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
     ("redis-server", "redis-server"),
@@ -18,15 +18,11 @@ const PROGRAMS: [(&str, &str); 12] = [
     ("python3", "python3"),
     ("tar", "tar"),
     ("etcd", "etcd-server"),
-    ("protoc", "protobuf-compiler"),
     ("openssl", "openssl"),
     ("ip", "iproute2"),
     ("iptables", "iptables"),
     ("mkfs.ext4", "e2fsprogs"),
 ];
-
-/// Messages that etcd's own import; `protobuf-compiler` alone does not bring them.
-const PROTO_TYPES: &str = "/usr/include/google/protobuf/descriptor.proto";
 
 /// The release of Debian whose source package holds the suite, whatever this machine runs: the list
 /// of skipped tests is written for this version.
@@ -72,9 +68,6 @@ pub(crate) fn programs() -> Result<Vec<&'static str>> {
         || missing.contains(&"python3")
     {
         missing.push("python3-venv");
-    }
-    if !Path::new(PROTO_TYPES).is_file() {
-        missing.push("libprotobuf-dev");
     }
     missing.dedup();
     if missing.is_empty() {

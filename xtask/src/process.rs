@@ -35,20 +35,9 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Features that tests are built with: TLS of the client, and etcd's client, which only builds where
-/// `protoc` is installed.
+/// Features that tests are built with: TLS of the client.
 pub(crate) fn tested_features() -> [&'static str; 2] {
-    let features = match without_etcd() {
-        None => "rufous-client/tls,rufous-coordinator/etcd,rufous-node/etcd",
-        Some(_) => "rufous-client/tls",
-    };
-    ["--features", features]
-}
-
-/// The first program that the tests with etcd miss.
-pub(crate) fn without_etcd() -> Option<&'static str> {
-    let mut needed = ["etcd", "protoc", "openssl"].into_iter();
-    needed.find(|program| which(program).is_none())
+    ["--features", "rufous-client/tls"]
 }
 
 /// Builds all programs as the tests of the workspace do, in the same profile (assertions are on) and

@@ -3,13 +3,21 @@
 //! One task keeps the lease, the member's key and the view. After any failure it starts again by
 //! reading all keys: so a broken connection, a restart of etcd, and a compaction of the history
 //! that a watch needs are handled alike. Meanwhile the last view stays, marked as not current.
+//!
+//! - [`client`]: calls to an etcd of several members
+//! - [`grpc`]: one connection
+//! - [`messages`]: what is sent over it
+
+mod client;
+mod grpc;
+mod messages;
 
 use crate::book::{Book, Keys, decode_member, decode_state, encode_member, encode_state};
 use crate::{AgreedMapping, Coordinator, Error, Member, Proposed, View, check_about, check_size};
-use etcd_client::{
-    Certificate, Client, Compare, CompareOp, ConnectOptions, EventType, GetOptions, Identity,
-    KeyValue, LeaseKeepAliveStream, LeaseKeeper, PutOptions, TlsOptions, Txn, TxnOp, TxnOpResponse,
-    WatchOptions, WatchStream,
+use client::Client;
+use grpc::Stream;
+use messages::{
+    Compare, Done, KeyValue, News, OfLease, Operation, Range, Renewed, Transacted, Transaction,
 };
 use std::fmt;
 use std::future::Future;
@@ -25,11 +33,6 @@ const LEASE_S: i64 = 2;
 const KEEP_ALIVE: Duration = Duration::from_millis(500);
 /// Timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Codes of gRPC.
-const INVALID_ARGUMENT: i32 = 3;
-const PERMISSION_DENIED: i32 = 7;
-const FAILED_PRECONDITION: i32 = 9;
-const UNAUTHENTICATED: i32 = 16;
 /// Delay before starting again.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -47,8 +50,8 @@ pub struct Settings {
 /// PEM texts.
 #[derive(Clone, Debug, Default)]
 pub struct Tls {
-    /// The authority of etcd's certificate.
-    pub authority: Option<String>,
+    /// The authorities of etcd's certificate.
+    pub authority: String,
     /// Our certificate and its key, if etcd requires one.
     pub identity: Option<(String, String)>,
 }
@@ -74,9 +77,8 @@ impl Etcd {
             let what = "a cluster's name has 1 to 255 bytes and no slash";
             return Err(Error::Settings(what.to_owned()));
         }
-        let options = options(settings);
-        let client = Client::connect(&settings.endpoints, Some(options)).await;
-        let client = client.map_err(not_in)?;
+        let client = Client::new(settings)?;
+        within(client.log_in()).await?;
         let keys = Keys::new(name);
         let me = Arc::new(Mutex::new(me));
         let (shown, view) = watch::channel(View::default());
@@ -123,9 +125,9 @@ impl Coordinator for Etcd {
     }
 
     async fn read(&self) -> Result<Option<AgreedMapping>, Error> {
-        let mut client = self.client.clone();
-        let mut found = within(client.get(self.keys.mapping.as_str(), None)).await?;
-        found.take_kvs().first().map(state_of).transpose()
+        let range = Range::of(&self.keys.mapping);
+        let found = within(self.client.range(&range)).await?;
+        found.kvs.first().map(state_of).transpose()
     }
 
     async fn propose(&self, expected: u64, mapping: Vec<u8>) -> Result<Proposed, Error> {
@@ -134,10 +136,9 @@ impl Coordinator for Etcd {
         if lease == 0 {
             return Ok(Proposed::NotAlive);
         }
-        let mut client = self.client.clone();
         let key = self.keys.mapping.as_str();
-        let mut found = within(client.get(key, None)).await?;
-        let found = found.take_kvs().into_iter().next();
+        let found = within(self.client.range(&Range::of(key))).await?;
+        let found = found.kvs.into_iter().next();
         let current = found.as_ref().map(state_of).transpose()?;
         if current.as_ref().map_or(0, |state| state.epoch) != expected {
             return Ok(Proposed::Behind(current));
@@ -146,24 +147,21 @@ impl Coordinator for Etcd {
             epoch: expected + 1,
             mapping,
         };
-        let revision = found.map_or(0, |kv| kv.mod_revision());
+        let revision = found.map_or(0, |kv| kv.mod_revision);
         let own = self.keys.member(lock(&self.me).id);
-        let unchanged = [
-            Compare::mod_revision(key, CompareOp::Equal, revision),
-            Compare::lease(own.as_str(), CompareOp::Equal, lease),
-        ];
-        let txn = Txn::new()
-            .when(unchanged)
-            .and_then([TxnOp::put(key, encode_state(&next), None)])
-            .or_else([TxnOp::get(key, None)]);
-        let answer = within(client.txn(txn)).await?;
-        if answer.succeeded() {
+        let txn = Transaction {
+            compare: vec![
+                Compare::modified(key, revision),
+                Compare::lease(&own, lease),
+            ],
+            success: vec![Operation::put(key, encode_state(&next), 0)],
+            failure: vec![Operation::get(key)],
+        };
+        let answer = within(self.client.transact(&txn)).await?;
+        if answer.succeeded {
             return Ok(Proposed::Taken);
         }
-        let state = match answer.op_responses().first() {
-            Some(TxnOpResponse::Get(found)) => found.kvs().first().map(state_of).transpose()?,
-            _ => None,
-        };
+        let state = found_by(&answer).map(state_of).transpose()?;
         Ok(if state == current {
             Proposed::NotAlive
         } else {
@@ -185,11 +183,12 @@ impl Coordinator for Etcd {
         }
         // A key that is overwritten keeps its creation revision, and so its rank.
         let own = self.keys.member(me.id);
-        let ours = Compare::lease(own.as_str(), CompareOp::Equal, lease);
-        let options = PutOptions::new().with_lease(lease);
-        let put = TxnOp::put(own.as_str(), encode_member(&me), Some(options));
-        let txn = Txn::new().when([ours]).and_then([put]);
-        within(self.client.clone().txn(txn)).await.map(|_| ())
+        let txn = Transaction {
+            compare: vec![Compare::lease(&own, lease)],
+            success: vec![Operation::put(&own, encode_member(&me), lease)],
+            failure: Vec::new(),
+        };
+        within(self.client.transact(&txn)).await.map(|_| ())
     }
 
     async fn leave(self) {
@@ -197,7 +196,7 @@ impl Coordinator for Etcd {
         let lease = *self.lease.borrow();
         if lease != 0 {
             // If this fails, the lease expires.
-            let _gone = within(self.client.clone().lease_revoke(lease)).await;
+            let _gone = within(self.client.revoke(lease)).await;
         }
     }
 }
@@ -207,60 +206,23 @@ fn lock(me: &Mutex<Member>) -> MutexGuard<'_, Member> {
 }
 
 fn state_of(kv: &KeyValue) -> Result<AgreedMapping, Error> {
-    let state = decode_state(kv.value());
+    let state = decode_state(&kv.value);
     state.ok_or_else(|| Error::Damaged("the mapping in etcd is none".to_owned()))
 }
 
-fn options(settings: &Settings) -> ConnectOptions {
-    let mut options = ConnectOptions::new()
-        .with_connect_timeout(PATIENCE)
-        .with_keep_alive(PATIENCE, PATIENCE)
-        // A member of etcd without a leader reports no stale state.
-        .with_require_leader(true)
-        .with_auto_token_refresh(true);
-    if let Some((name, password)) = &settings.user {
-        options = options.with_user(name, password);
-    }
-    if let Some(tls) = &settings.tls {
-        let mut with = TlsOptions::new();
-        if let Some(authority) = &tls.authority {
-            with = with.ca_certificate(Certificate::from_pem(authority));
-        }
-        if let Some((certificate, key)) = &tls.identity {
-            with = with.identity(Identity::from_pem(certificate, key));
-        }
-        options = options.with_tls(with);
-    }
-    options
+/// The key that the alternative of a transaction has read.
+fn found_by(answer: &Transacted) -> Option<&KeyValue> {
+    let Some(Done::Ranged(found)) = answer.responses.first()?.done.as_ref() else {
+        return None;
+    };
+    found.kvs.first()
 }
 
-fn away(error: etcd_client::Error) -> Error {
-    Error::Away(error.to_string())
-}
-
-/// An error of connecting, which contacts etcd only to log in with a name and a password.
-fn not_in(error: etcd_client::Error) -> Error {
-    match &error {
-        etcd_client::Error::GRpcStatus(status) => match status.code() as i32 {
-            INVALID_ARGUMENT | PERMISSION_DENIED | FAILED_PRECONDITION | UNAUTHENTICATED => {
-                Error::Settings(format!(
-                    "etcd does not let the node in: {}",
-                    status.message()
-                ))
-            }
-            _ => away(error),
-        },
-        _ => Error::Settings(error.to_string()),
-    }
-}
-
-async fn within<T>(
-    question: impl Future<Output = Result<T, etcd_client::Error>>,
-) -> Result<T, Error> {
-    match timeout(PATIENCE, question).await {
-        Ok(answer) => answer.map_err(away),
-        Err(_) => Err(Error::Away("no answer in time".to_owned())),
-    }
+async fn within<T>(question: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let late = || Error::Away("no answer in time".to_owned());
+    timeout(PATIENCE, question)
+        .await
+        .unwrap_or_else(|_| Err(late()))
 }
 
 /// The task of one node.
@@ -286,14 +248,15 @@ impl Keeper {
                 view.is_current = false;
                 view.is_member = false;
             });
+            // Another member of etcd may be better off.
+            self.client.give_up().await;
             sleep(PAUSE).await;
         }
     }
 
     /// Follows etcd until an error.
     async fn follow(&mut self) -> Result<std::convert::Infallible, Error> {
-        let (keeper, alive) = self.renew().await?;
-        let lease = keeper.id();
+        let (lease, alive) = self.renew().await?;
         self.enter(lease).await?;
         let (book, watch) = self.list().await?;
         self.show(&book, lease);
@@ -308,7 +271,7 @@ impl Keeper {
         let mut beat = interval(KEEP_ALIVE);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let streams = Streams {
-            keeper,
+            lease,
             alive,
             watch,
             beat,
@@ -316,21 +279,24 @@ impl Keeper {
         self.serve(streams, book).await
     }
 
-    /// Our lease, if etcd still has it, or a new one.
-    async fn renew(&mut self) -> Result<(LeaseKeeper, LeaseKeepAliveStream), Error> {
+    /// Our lease, if etcd still has it, or a new one; and the stream that renews it.
+    async fn renew(&mut self) -> Result<(i64, Stream<Renewed>), Error> {
         let lease = *self.lease.borrow();
         if lease != 0 {
-            let kept = timeout(PATIENCE, self.client.lease_keep_alive(lease)).await;
-            match kept.map_err(|_| Error::Away("no answer in time".to_owned()))? {
-                Ok(kept) => return Ok(kept),
-                // It has expired, and our key with it. While etcd cannot be reached the lease may
-                // still exist: giving it up would make others plan without us for no reason.
-                Err(etcd_client::Error::LeaseKeepAliveError(_)) => self.lease.send_replace(0),
-                Err(error) => return Err(away(error)),
-            };
+            let (alive, left) = within(renewed(&self.client, lease)).await?;
+            if left > 0 {
+                return Ok((lease, alive));
+            }
+            // It has expired, and our key with it. While etcd cannot be reached the lease may
+            // still exist: giving it up would make others plan without us for no reason.
+            self.lease.send_replace(0);
         }
-        let granted = within(self.client.lease_grant(LEASE_S, None)).await?;
-        within(self.client.lease_keep_alive(granted.id())).await
+        let lease = within(self.client.grant(LEASE_S)).await?;
+        let (alive, left) = within(renewed(&self.client, lease)).await?;
+        if left <= 0 {
+            return Err(Error::Away("the lease has expired".to_owned()));
+        }
+        Ok((lease, alive))
     }
 
     /// Puts our key under the lease. If another process has the key, that one has to leave first,
@@ -338,37 +304,37 @@ impl Keeper {
     async fn enter(&mut self, lease: i64) -> Result<(), Error> {
         let me = lock(&self.me).clone();
         let key = self.keys.member(me.id);
-        let found = within(self.client.get(key.as_str(), None)).await?;
-        let (revision, other) = match found.kvs().first() {
-            Some(kv) if kv.lease() == lease => {
+        let found = within(self.client.range(&Range::of(&key))).await?;
+        let (revision, other) = match found.kvs.first() {
+            Some(kv) if kv.lease == lease => {
                 self.lease.send_replace(lease);
                 return Ok(());
             }
-            Some(kv) => (kv.mod_revision(), decode_member(me.id, kv.value())),
+            Some(kv) => (kv.mod_revision, decode_member(me.id, &kv.value)),
             None => (0, None),
         };
         if other.is_some_and(|other| other.incarnation >= me.incarnation) {
             self.lease.send_replace(0);
-            let _gone = within(self.client.lease_revoke(lease)).await;
+            let _gone = within(self.client.revoke(lease)).await;
             let what = "another node with our id is a member: was a data directory copied?";
             return Err(Error::Away(what.to_owned()));
         }
         if revision != 0 {
             // An overwritten key keeps its creation revision, but a restarted node has to be the
             // youngest: so the old key is deleted first.
-            let unchanged = Compare::mod_revision(key.as_str(), CompareOp::Equal, revision);
-            let gone = TxnOp::delete(key.as_str(), None);
-            within(
-                self.client
-                    .txn(Txn::new().when([unchanged]).and_then([gone])),
-            )
-            .await?;
+            let txn = Transaction {
+                compare: vec![Compare::modified(&key, revision)],
+                success: vec![Operation::delete(&key)],
+                failure: Vec::new(),
+            };
+            within(self.client.transact(&txn)).await?;
         }
-        let options = PutOptions::new().with_lease(lease);
-        let put = TxnOp::put(key.as_str(), encode_member(&me), Some(options));
-        let nobody = Compare::create_revision(key.as_str(), CompareOp::Equal, 0);
-        let txn = Txn::new().when([nobody]).and_then([put]);
-        if !within(self.client.txn(txn)).await?.succeeded() {
+        let txn = Transaction {
+            compare: vec![Compare::created(&key, 0)],
+            success: vec![Operation::put(&key, encode_member(&me), lease)],
+            failure: Vec::new(),
+        };
+        if !within(self.client.transact(&txn)).await?.succeeded {
             return Err(Error::Away(
                 "another node with this id registered meanwhile".to_owned(),
             ));
@@ -378,19 +344,15 @@ impl Keeper {
     }
 
     /// Reads all keys, and watches later changes.
-    async fn list(&mut self) -> Result<(Book, WatchStream), Error> {
+    async fn list(&mut self) -> Result<(Book, Stream<News>), Error> {
         let prefix = self.keys.prefix.as_str();
-        let options = GetOptions::new().with_prefix();
-        let found = within(self.client.get(prefix, Some(options))).await?;
-        let revision = found.header().map_or(0, |header| header.revision());
+        let found = within(self.client.range(&Range::below(prefix))).await?;
+        let revision = found.header.map_or(0, |header| header.revision);
         let mut book = Book::new(self.keys.clone());
-        for kv in found.kvs() {
+        for kv in &found.kvs {
             note(&mut book, kv);
         }
-        let options = WatchOptions::new()
-            .with_prefix()
-            .with_start_revision(revision + 1);
-        let watch = within(self.client.watch(prefix, Some(options))).await?;
+        let watch = within(self.client.watch(prefix, revision + 1)).await?;
         Ok((book, watch))
     }
 
@@ -404,7 +366,7 @@ impl Keeper {
         mut streams: Streams,
         mut book: Book,
     ) -> Result<std::convert::Infallible, Error> {
-        let lease = streams.keeper.id();
+        let lease = streams.lease;
         let mut unanswered = 0;
         loop {
             tokio::select! {
@@ -413,24 +375,24 @@ impl Keeper {
                     if unanswered > LEASE_S * 1000 / KEEP_ALIVE.as_millis() as i64 {
                         return Err(Error::Away("it does not answer".to_owned()));
                     }
-                    streams.keeper.keep_alive().await.map_err(away)?;
+                    streams.alive.say(&OfLease { id: lease })?;
                 }
-                kept = streams.alive.message() => match kept.map_err(away)? {
-                    Some(kept) if kept.ttl() > 0 => unanswered = 0,
+                kept = streams.alive.next() => match kept? {
+                    Some(kept) if kept.ttl > 0 => unanswered = 0,
                     Some(_) => return Err(Error::Away("the lease has expired".to_owned())),
                     None => return Err(Error::Away("it has closed the connection".to_owned())),
                 },
-                news = streams.watch.message() => {
-                    let Some(news) = news.map_err(away)? else {
+                news = streams.watch.next() => {
+                    let Some(news) = news? else {
                         return Err(Error::Away("it has closed the connection".to_owned()));
                     };
-                    if news.canceled() {
-                        return Err(Error::Away(format!("no watch: {}", news.cancel_reason())));
+                    if news.canceled {
+                        return Err(Error::Away(format!("no watch: {}", news.cancel_reason)));
                     }
-                    for event in news.events() {
-                        match (event.event_type(), event.kv()) {
-                            (EventType::Put, Some(kv)) => note(&mut book, kv),
-                            (EventType::Delete, Some(kv)) => book.delete(kv.key()),
+                    for event in &news.events {
+                        match (event.kind, &event.kv) {
+                            (0, Some(kv)) => note(&mut book, kv),
+                            (_, Some(kv)) => book.delete(&kv.key),
                             (_, None) => {}
                         }
                     }
@@ -445,14 +407,22 @@ impl Keeper {
 }
 
 struct Streams {
-    keeper: LeaseKeeper,
-    alive: LeaseKeepAliveStream,
-    watch: WatchStream,
+    lease: i64,
+    alive: Stream<Renewed>,
+    watch: Stream<News>,
     beat: Interval,
 }
 
+/// Begins to renew a lease, and tells how many seconds are left; 0: it has expired.
+async fn renewed(client: &Client, lease: i64) -> Result<(Stream<Renewed>, i64), Error> {
+    let mut alive = client.renewing().await?;
+    alive.say(&OfLease { id: lease })?;
+    let left = alive.next().await?.map_or(0, |renewed| renewed.ttl);
+    Ok((alive, left))
+}
+
 fn note(book: &mut Book, kv: &KeyValue) {
-    if let Err(what) = book.put(kv.key(), kv.value(), kv.create_revision(), kv.lease()) {
+    if let Err(what) = book.put(&kv.key, &kv.value, kv.create_revision, kv.lease) {
         tracing::warn!(what, "invalid key in etcd");
     }
 }

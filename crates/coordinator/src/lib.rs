@@ -19,18 +19,15 @@
 //! | [`local`] | one process: a file that is synced |
 //! | [`meeting`] | several nodes in one process: a lock |
 //! | [`loopback`] | several nodes on one machine: a process to which all connect, for development |
-//! | `etcd` | several nodes: leases, transactions, watches (feature `etcd`) |
+//! | [`etcd`] | several nodes: leases, transactions, watches |
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "etcd")]
+mod book;
 pub mod etcd;
 pub mod local;
 pub mod loopback;
 pub mod meeting;
 pub mod view;
-
-#[cfg(feature = "etcd")]
-mod book;
 
 pub use rufous_base::NodeId;
 pub use view::{AgreedMapping, Member, View};

@@ -2,7 +2,7 @@
 //! what fails fastest.
 
 use super::outcome::{Outcome, slowest};
-use crate::process::{self, Finished, line, tested_features, watch, without_etcd};
+use crate::process::{self, Finished, line, tested_features, watch};
 use crate::{chart, diff, fuzz, install, merge, network, project, sim, suite, tidy};
 use anyhow::Result;
 use std::process::Command;
@@ -139,12 +139,7 @@ fn compile(full: bool) -> Result<Outcome> {
 fn unit(full: bool) -> Result<Outcome> {
     let finished = logged("unit", &mut tests(full))?;
     println!("{}", slowest(&finished.text));
-    let mut outcome = Outcome::of_tests(&finished, LIMIT);
-    if let Some(program) = without_etcd() {
-        let why = format!("not compiled: needs the program {program}");
-        outcome.skip("all tests with etcd and TLS of the client", &why, true);
-    }
-    Ok(outcome)
+    Ok(Outcome::of_tests(&finished, LIMIT))
 }
 
 fn tests(full: bool) -> Command {

@@ -17,7 +17,7 @@ pub(super) const NODES: u16 = 3;
 /// What never happens ends a run after so long.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Every node has a port in each of these distances: see docs/clusters.md.
-const APART: [u16; 4] = [0, 10_000, 20_000, 30_000];
+const APART: [u16; 4] = [0, 10_000, 15_000, 20_000];
 /// Of clients that know clusters.
 const CLIENTS: u16 = 20_000;
 

@@ -189,11 +189,6 @@ fn what_does_not_go_together_says_what_to_do() {
         &[("cluster-wire-version", "1")],
         "cluster-wire-version: without cluster-name",
     );
-    #[cfg(not(feature = "etcd"))]
-    check(
-        &[name, ("cluster-coordinator", "etcd://a:1")],
-        "built without etcd",
-    );
 }
 
 #[test]
@@ -235,7 +230,6 @@ fn who_shares_lattice_keyspaces_has_as_many_workers_as_stamps_can_name() {
     );
 }
 
-#[cfg(feature = "etcd")]
 #[test]
 fn what_etcd_wants_to_see_is_told_and_its_password_not_shown() {
     let settings = told(&[

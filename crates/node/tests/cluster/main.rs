@@ -12,7 +12,6 @@ mod large;
 mod meeting;
 mod node;
 mod plain;
-#[cfg(feature = "etcd")]
 mod processes;
 mod redirected;
 mod secret;

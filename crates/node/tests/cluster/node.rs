@@ -123,13 +123,11 @@ impl Node {
         }
     }
 
-    #[cfg(feature = "etcd")]
     pub(crate) fn port(&self) -> u16 {
         self.address().port()
     }
 
     /// Waits until somebody else stops it.
-    #[cfg(feature = "etcd")]
     pub(crate) fn join(self) {
         self.server.join();
     }

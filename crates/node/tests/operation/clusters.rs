@@ -1,5 +1,5 @@
 //! `rufous cluster`: nodes in processes of their own, as their operator meets
-//! them, agreeing through the process that started them.
+//! them, with the development coordinator.
 
 use crate::program::{Client, bulk, eventually, http_get, program, run, simple, stderr, stdout};
 use rufous_ports::free_block;
@@ -22,11 +22,14 @@ pub(crate) struct Running {
     dir: tempfile::TempDir,
 }
 
-/// A port from which on six nodes have room. What they agree through has the two ports before
-/// those for other nodes.
+/// A port from which on six nodes have room. The coordinator has the two ports before those for other
+/// nodes.
 pub(crate) fn free_ports() -> u16 {
-    free_block(8, &[0, 10_000, 20_000, 30_000]).expect("free ports") + 2
+    free_block(8, &[0, 10_000, ADMIN, 20_000]).expect("free ports") + 2
 }
+
+/// How far the port for metrics is above that for clients.
+const ADMIN: u16 = 15_000;
 
 impl Running {
     fn start(nodes: u16) -> Self {
@@ -220,10 +223,10 @@ fn looks_well(running: &Running) {
     assert_eq!(mine, Reply::Array(local));
     running.is_whole_with(2, 3);
     for node in 1..=3 {
-        let ready = http_get(running.port + 29_999 + node, "/readyz");
+        let ready = http_get(running.port + ADMIN + node - 1, "/readyz");
         assert_eq!(ready.expect("an answer"), (200, "ready\n".to_owned()));
     }
-    metrics_of_others(running.port + 30_000);
+    metrics_of_others(running.port + ADMIN);
     let dir = running.dir.path().display().to_string();
     let second = run(&mut program(&["cluster", "start", "--dir", &dir]));
     let why = stderr(&second);
@@ -301,7 +304,7 @@ fn whether_copies_are_missing_is_told_by_the_exit_code() {
         "{missing}"
     );
     // Who is there is ready as before.
-    let ready = http_get(running.port + 30_000, "/readyz").expect("an answer");
+    let ready = http_get(running.port + ADMIN, "/readyz").expect("an answer");
     assert_eq!(ready.0, 200);
     let nobody = running.status(2, &[]);
     assert_eq!(nobody.status.code(), Some(1));
@@ -326,17 +329,117 @@ fn a_node_is_not_ready_before_all_copies_are_there() {
     std::fs::rename(&there, &aside).expect("put aside");
     let running = Running::start_in(dir, port, 1);
     let not = eventually("it is there", || {
-        let (code, text) = http_get(port + 30_000, "/readyz").ok()?;
+        let (code, text) = http_get(port + ADMIN, "/readyz").ok()?;
         text.contains("too few copies").then_some(code)
     });
     assert_eq!(not, 503);
     back(&aside, &there);
     let begun = Instant::now();
-    while !http_get(port + 30_000, "/readyz").is_ok_and(|(code, _)| code == 200) {
+    while !http_get(port + ADMIN, "/readyz").is_ok_and(|(code, _)| code == 200) {
         assert!(begun.elapsed() < LONG, "it is never ready");
         std::thread::sleep(Duration::from_millis(100));
     }
     drop(running);
+}
+
+/// Ends the processes that a test left behind, also if it fails.
+struct Left(Vec<String>);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        for pid in &self.0 {
+            let _gone = Command::new("kill").args(["-s", "KILL", pid]).output();
+        }
+    }
+}
+
+#[test]
+fn the_coordinator_outlives_the_process_that_started_it() {
+    let mut running = Running::start(3);
+    running.says("ready:");
+    let agreed = running.dir.path().join("agreed");
+    let coordinator = std::fs::read_to_string(agreed.join("lock")).expect("its lock");
+    let nodes = [1, 2, 3].map(|node| running.pid(node));
+    let mut left = Left(nodes.to_vec());
+    left.0.push(coordinator.trim().to_owned());
+    signal("KILL", &running.child.id().to_string());
+    let _killed = running.child.wait();
+
+    // A node that is missed is a change of the mapping: the coordinator has to agree.
+    signal("KILL", &nodes[2]);
+    eventually("others take over", || {
+        let status = stdout(&running.status(1, &[]));
+        status.contains(" away ").then_some(())
+    });
+    running.is_whole_with(1, 2);
+
+    // The next start refuses while nodes of the last one run, and names them.
+    let again = ["--coordinator", "process"];
+    let dir = running.dir.path().display().to_string();
+    let refused = run(program(&["cluster", "start", "--dir", &dir]).args(again));
+    let why = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{why}");
+    assert!(
+        why.contains(&format!("rufous, process {}", nodes[0])),
+        "{why}"
+    );
+    for pid in &nodes[..2] {
+        signal("TERM", pid);
+        eventually("it ends", || {
+            let there = Command::new("kill").args(["-s", "0", pid]).output();
+            (!there.expect("kill").status.success()).then_some(())
+        });
+    }
+    let port = running.port;
+    let dir = std::mem::replace(&mut running.dir, tempfile::tempdir().expect("a folder"));
+    let mut again = Running::start_in(dir, port, 3);
+    again.says("ready:");
+    let now = std::fs::read_to_string(again.dir.path().join("agreed/lock"));
+    assert_eq!(now.expect("its lock"), coordinator);
+    // It is started again when it ends by itself.
+    signal("KILL", coordinator.trim());
+    again.says("the coordinator has ended; it starts again");
+    again.is_whole_with(1, 3);
+    let (ended, dir) = again.stop();
+    assert!(ended.success());
+    let lock = dir.path().join("agreed/lock");
+    let last = std::fs::read_to_string(lock).expect("its lock");
+    assert_ne!(last, coordinator);
+    let there = Command::new("kill").args(["-s", "0", last.trim()]).output();
+    assert!(!there.expect("kill").status.success());
+}
+
+#[test]
+fn a_port_that_is_taken_is_named_with_its_process() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let port = free_ports();
+    let _taken = std::net::TcpListener::bind(("127.0.0.1", port + ADMIN + 1)).expect("free");
+    let start = ["cluster", "start", "--coordinator", "process", "--port"];
+    let mut start = program(&start);
+    let refused = run(start.arg(port.to_string()).arg("--dir").arg(dir.path()));
+    let why = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{why}");
+    let own = format!("process {}", std::process::id());
+    let named = format!("port {} (for metrics of node-2)", port + ADMIN + 1);
+    assert!(why.contains(&own) && why.contains(&named), "{why}");
+    // The next start may take other ports.
+    assert!(!dir.path().join("cluster.toml").exists());
+}
+
+#[test]
+fn a_node_that_cannot_start_is_part_of_no_ready_cluster() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let node = dir.path().join("node-2");
+    std::fs::create_dir(&node).expect("a folder");
+    std::fs::write(node.join("rufous.toml"), "maxclients = \"many\"\n").expect("written");
+    let port = free_ports().to_string();
+    let start = ["cluster", "start", "--coordinator", "process", "--port"];
+    let ended = run(program(&start).arg(port).arg("--dir").arg(dir.path()));
+    let (said, why) = (stdout(&ended), stderr(&ended));
+    assert_eq!(ended.status.code(), Some(1), "{said} {why}");
+    assert!(!said.contains("ready: "), "{said}");
+    assert!(why.contains("node-2 has ended (exit status: "), "{why}");
+    assert!(why.contains("maxclients"), "{why}");
 }
 
 fn back(from: &Path, to: &Path) {

@@ -6,13 +6,12 @@
 //! - `running`: from the start of a node to its end
 //! - `tls`: the port for TLS
 //! - `clusters`: several nodes on this machine
-//! - `through_etcd`: those that agree through a real etcd (feature `etcd`)
+//! - `through_etcd`: those that agree through a real etcd
 
 mod backup;
 mod clusters;
 mod program;
 mod running;
 mod settings;
-#[cfg(feature = "etcd")]
 mod through_etcd;
 mod tls;

@@ -66,7 +66,7 @@ fn write_settings(to: &Path, certificates: &Path) {
 
 #[test]
 fn a_cluster_agrees_through_an_etcd_that_wants_certificates() {
-    if !rufous_skip::has_program("etcd") {
+    if !rufous_skip::has_program("etcd") || !rufous_skip::has_program("openssl") {
         return;
     }
     let certificates = tempfile::tempdir().expect("a folder");

@@ -28,7 +28,7 @@ pub(super) fn settings(
     let tls = match is_given(&&access.ca_cert_file) {
         false => None,
         true => {
-            let authority = Some(read(&access.ca_cert_file)?);
+            let authority = read(&access.ca_cert_file)?;
             let certificate = Some(&access.cert_file).filter(is_given).map(read);
             let key = Some(&access.key_file).filter(is_given).map(read);
             let identity = certificate.transpose()?.zip(key.transpose()?);

@@ -31,7 +31,6 @@
 
 pub mod about;
 pub mod control;
-#[cfg(feature = "etcd")]
 mod etcd;
 pub(crate) mod forward;
 pub(crate) mod front;

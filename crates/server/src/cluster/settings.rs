@@ -98,8 +98,6 @@ pub enum Wrong {
         "a coordinator is 'local', 'etcd://host:port' with further 'host:port' behind commas, or 'rufous://host:port' on this machine"
     )]
     Coordinator,
-    #[error("this program was built without etcd: build it with the feature etcd")]
-    NoEtcd,
     #[error(
         "cluster-listen is a wildcard address: set cluster-advertise to the address that other nodes can reach"
     )]
@@ -143,9 +141,6 @@ impl Settings {
             return Err(Wrong::Name);
         }
         match &self.coordinator {
-            CoordinatorAddress::Etcd(_) if cfg!(not(feature = "etcd")) => {
-                return Err(Wrong::NoEtcd);
-            }
             CoordinatorAddress::Etcd(hosts) if hosts.is_empty() => return Err(Wrong::Coordinator),
             _ => {}
         }

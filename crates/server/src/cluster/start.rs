@@ -1,7 +1,6 @@
 //! How a node joins its cluster: its identity, its addresses, and its coordinator.
 
 use super::control;
-#[cfg(feature = "etcd")]
 use super::etcd;
 use super::identity::{Identity, IdentityError};
 use super::settings::{CoordinatorAddress, Settings, Wrong};
@@ -50,7 +49,6 @@ pub enum ClusterError {
 pub struct Joining {
     pub cluster: Arc<Cluster>,
     certificates: Option<PeerCertificates>,
-    #[cfg(feature = "etcd")]
     etcd: Option<rufous_coordinator::etcd::Settings>,
     folder: Option<PathBuf>,
 }
@@ -87,7 +85,6 @@ impl Joining {
         let mut cluster = Cluster::new(settings.clone(), local);
         cluster.unclaimed = unclaimed;
         Ok(Self {
-            #[cfg(feature = "etcd")]
             etcd: match &settings.coordinator {
                 CoordinatorAddress::Etcd(hosts) => {
                     Some(etcd::settings(hosts, &settings.name, &settings.etcd)?)
@@ -152,14 +149,11 @@ impl Joining {
             (CoordinatorAddress::Loopback(at), _) => {
                 follow_process(handle, at.clone(), me, cluster, teller)
             }
-            #[cfg(feature = "etcd")]
             (CoordinatorAddress::Etcd(_), _) => {
                 if let Some(etcd) = self.etcd {
                     etcd::follow((handle, shared), etcd, me, cluster, teller);
                 }
             }
-            #[cfg(not(feature = "etcd"))]
-            (CoordinatorAddress::Etcd(_), _) => return Err(Wrong::NoEtcd.into()),
         }
         Ok(())
     }

@@ -130,7 +130,7 @@ impl Clustering {
         let setting = match at {
             settings::Wrong::Name => "cluster-name",
             settings::Wrong::Id => "cluster-id",
-            settings::Wrong::Coordinator | settings::Wrong::NoEtcd => "cluster-coordinator",
+            settings::Wrong::Coordinator => "cluster-coordinator",
             settings::Wrong::NoAddress | settings::Wrong::Address => "cluster-advertise",
             settings::Wrong::Copies => "cluster-copies",
             settings::Wrong::Weight => "cluster-weight",

@@ -2,6 +2,9 @@
 
 use rufous_coordinator::etcd::Settings;
 use rufous_ports::free_ports;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -87,6 +90,35 @@ impl Server {
         }
     }
 
+    /// A call to etcd's interface for JSON over HTTP, which owes nothing to the client under test.
+    pub(crate) fn ask(&self, what: &str, with: &Value) -> Result<Value, String> {
+        let (_, host) = self.endpoint.split_once("://").expect("an address");
+        let body = with.to_string();
+        let request = format!(
+            "POST /v3/{what} HTTP/1.0\r\nHost: {host}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut answer = String::new();
+        TcpStream::connect(host)
+            .and_then(|mut stream| {
+                stream.write_all(request.as_bytes())?;
+                stream.read_to_string(&mut answer)
+            })
+            .map_err(|error| error.to_string())?;
+        let (head, body) = answer.split_once("\r\n\r\n").ok_or("no answer")?;
+        let is_ok = head
+            .lines()
+            .next()
+            .is_some_and(|line| line.ends_with("200 OK"));
+        let value = serde_json::from_str(body).map_err(|error| error.to_string())?;
+        if is_ok { Ok(value) } else { Err(answer) }
+    }
+
+    pub(crate) fn put(&self, key: &str, value: &[u8]) -> Result<Value, String> {
+        let put = json!({ "key": base64(key.as_bytes()), "value": base64(value) });
+        self.ask("kv/put", &put)
+    }
+
     pub(crate) fn settings(&self, cluster: &str) -> Settings {
         Settings {
             endpoints: vec![self.endpoint.clone()],
@@ -121,4 +153,23 @@ pub(crate) fn certificate(folder: &Path, name: &str, authority: Option<&str>) {
     let done = command.output().expect("openssl");
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{said}");
+}
+
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes.chunks(3) {
+        let mut all = [0; 4];
+        all[1..=three.len()].copy_from_slice(three);
+        let all = u32::from_be_bytes(all);
+        for place in 0..4 {
+            let digit = DIGITS[(all >> (18 - 6 * place)) as usize & 63];
+            text.push(if place <= three.len() {
+                digit.into()
+            } else {
+                '='
+            });
+        }
+    }
+    text
 }

@@ -7,11 +7,12 @@
 //!   rufous-cluster/node-1/data/      of the first node; its log and its errors beside
 //! ```
 //!
-//! A node's number says where it is reached: its port for clients is the first
-//! one's and so many more, and ten, twenty and thirty thousand above that are those
-//! for other nodes, for clients that know clusters, and for metrics.
+//! A node's number determines its ports. The port for clients is that of the first node and so many
+//! more; those for other nodes, for metrics and for clients that know clusters lie at fixed distances
+//! above it, outside of the ports that the system takes for outgoing connections.
 
 use super::ask::{Password, find, status_at};
+use super::ports::{self, Above};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use rufous::runtime::{DirError, DirLock, lock_data_dir};
@@ -28,9 +29,6 @@ const PLAN: &str = "cluster.toml";
 
 /// More would be too many processes for a machine.
 pub(super) const MAX_NODES: u16 = 64;
-/// So that the last node's last port is one.
-pub(super) const MAX_PORT: u16 = 35_000;
-
 /// How long `add` waits for the node.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -45,6 +43,8 @@ pub(super) struct Plan {
     pub(super) copies: usize,
     pub(super) workers: usize,
     pub(super) coordinator: Agree,
+    #[serde(default = "Above::of_old")]
+    pub(super) above: Above,
 }
 
 /// What nodes agree through, written down as its text.
@@ -107,17 +107,17 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// A new cluster in the folder. Whoever calls has its lock.
-    pub(super) fn make(folder: &Path, plan: Plan) -> Result<Self> {
-        ensure!(
-            (1..=MAX_PORT).contains(&plan.port),
-            "the first port must be 1 to {MAX_PORT}: ports up to 30000 above it are used as well"
-        );
-        let text = toml::to_string(&plan).context("cannot save the cluster's plan")?;
-        let path = folder.join(PLAN);
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    /// A new cluster, whose folder has nothing yet.
+    pub(super) fn new(folder: &Path, plan: Plan) -> Self {
         let folder = folder.to_owned();
-        Ok(Self { folder, plan })
+        Self { folder, plan }
+    }
+
+    /// Writes the plan into the folder. Whoever calls has its lock.
+    pub(super) fn save(&self) -> Result<()> {
+        let text = toml::to_string(&self.plan).context("cannot save the cluster's plan")?;
+        let path = self.folder.join(PLAN);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
     pub(super) fn open(folder: &Path) -> Result<Option<Self>> {
@@ -132,9 +132,10 @@ impl Layout {
         let plan: Plan = toml::from_str(&text)
             .with_context(|| format!("{} is not a valid plan of a cluster", path.display()))?;
         ensure!(
-            (1..=MAX_PORT).contains(&plan.port),
-            "{}: the first port is 1 to {MAX_PORT}",
-            path.display()
+            plan.above.suits(plan.port),
+            "{}: ports of two nodes would be the same, or above {}",
+            path.display(),
+            u16::MAX
         );
         let folder = folder.to_owned();
         Ok(Some(Self { folder, plan }))
@@ -150,6 +151,15 @@ impl Layout {
             nodes.extend(number.filter(|number| (1..=MAX_NODES).contains(number)));
         }
         nodes.sort_unstable();
+        Ok(nodes)
+    }
+
+    /// The numbers of its nodes, once it has so many at least.
+    pub(super) fn nodes_to_be(&self, least: u16) -> Result<Vec<u16>> {
+        let mut nodes = self.nodes()?;
+        while nodes.len() < usize::from(least) {
+            nodes.push(nodes.last().map_or(1, |last| last + 1));
+        }
         Ok(nodes)
     }
 
@@ -181,23 +191,67 @@ impl Layout {
     }
 
     pub(super) fn ports(&self, number: u16) -> Ports {
-        let plain = self.plan.port + number.saturating_sub(1);
+        let (plain, above) = (self.plan.port + number.saturating_sub(1), self.plan.above);
         Ports {
             plain,
-            peer: plain + 10_000,
-            clients: plain + 20_000,
-            admin: plain + 30_000,
+            peer: plain + above.peer,
+            clients: plain + above.clients,
+            admin: plain + above.admin,
         }
     }
 
-    /// Of what the nodes agree through, and one more if it needs one.
+    /// That of the coordinator, and one more if it needs one.
     pub(super) fn agreeing(&self) -> [u16; 2] {
-        [self.plan.port + 9_999, self.plan.port + 9_998]
+        let first_peer = self.plan.port + self.plan.above.peer;
+        [first_peer - 1, first_peer - 2]
+    }
+
+    /// An error that names each port of these nodes, and of the coordinator, that is taken.
+    pub(super) fn check_ports(&self, nodes: &[u16], coordinator: Kept) -> Result<()> {
+        let mut all = Vec::new();
+        if coordinator == Kept::NotYet {
+            let count = match self.plan.coordinator {
+                Agree::Etcd => 2,
+                Agree::Process => 1,
+                Agree::At(_) => 0,
+            };
+            let ports = self.agreeing().into_iter().take(count);
+            all.extend(ports.map(|port| (port, "the coordinator".to_owned())));
+        }
+        for number in nodes {
+            let ports = self.ports(*number);
+            all.extend([
+                (ports.plain, format!("any client of node-{number}")),
+                (ports.peer, format!("other nodes, of node-{number}")),
+                (
+                    ports.clients,
+                    format!("clients that redirect, of node-{number}"),
+                ),
+                (ports.admin, format!("metrics of node-{number}")),
+            ]);
+        }
+        let taken = all.into_iter().filter_map(|(port, what)| {
+            let why = ports::obstacle(port)?;
+            Some(format!("\n  port {port} (for {what}) {why}"))
+        });
+        let taken: String = taken.collect();
+        ensure!(
+            taken.is_empty(),
+            "nodes cannot listen on their ports:{taken}\nStop these processes (nodes outlive a `rufous cluster start` that was killed), or give a new cluster\nother ports with --port and another folder with --dir."
+        );
+        Ok(())
     }
 
     pub(super) fn address(&self, number: u16) -> String {
         format!("127.0.0.1:{}", self.ports(number).plain)
     }
+}
+
+/// Whether a coordinator runs already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    Runs,
+    NotYet,
 }
 
 /// Takes the folder for this process; `None`: another one has it.
@@ -232,9 +286,12 @@ pub(super) fn add(add: &Add) -> Result<()> {
         "the cluster in {} does not run: rufous cluster start --dir {0}",
         dir.display()
     );
+    let next = layout.nodes()?.last().map_or(1, |last| last + 1);
+    layout.check_ports(&[next], Kept::Runs)?;
     let number = layout.add()?;
     let at = layout.address(number);
     println!("node-{number} starts: {at}");
+    let log = layout.node(number).join("log");
     let until = Instant::now() + PATIENCE;
     loop {
         let found = status_at(&at, &add.password);
@@ -243,8 +300,9 @@ pub(super) fn add(add: &Add) -> Result<()> {
         }
         ensure!(
             Instant::now() < until,
-            "node-{number} did not become ready in time; see its log {}",
-            layout.node(number).display()
+            "node-{number} did not become ready in time; see its log {}{}",
+            log.display(),
+            super::start::last_lines(&log)
         );
         std::thread::sleep(PAUSE);
     }
@@ -263,7 +321,14 @@ mod tests {
             copies: 2,
             workers: 1,
             coordinator: Agree::Process,
+            above: Above::of_old(),
         }
+    }
+
+    fn make(folder: &Path, plan: Plan) -> Layout {
+        let layout = Layout::new(folder, plan);
+        layout.save().expect("written");
+        layout
     }
 
     #[test]
@@ -271,7 +336,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();
         assert!(Layout::open(folder).expect("read").is_none());
-        let made = Layout::make(folder, plan(7001)).expect("made");
+        let made = make(folder, plan(7001));
+        assert_eq!(made.nodes_to_be(2).expect("read"), [1, 2]);
         assert_eq!(made.nodes().expect("read"), [] as [u16; 0]);
         assert_eq!((made.add().expect("one"), made.add().expect("two")), (1, 2));
         fs::create_dir(folder.join("node-x")).expect("somebody's");
@@ -293,7 +359,7 @@ mod tests {
                 coordinator: agree,
                 ..plan(7001)
             };
-            Layout::make(folder.path(), chosen.clone()).expect("made");
+            make(folder.path(), chosen.clone());
             let found = Layout::open(folder.path()).expect("read");
             assert_eq!(found.map(|layout| layout.plan), Some(chosen));
         }
@@ -312,11 +378,13 @@ mod tests {
     #[test]
     fn no_two_have_the_same_port() {
         let folder = tempfile::tempdir().expect("a folder");
-        for port in [1, 7001, MAX_PORT] {
-            let layout = Layout {
-                folder: folder.path().into(),
-                plan: plan(port),
+        for port in [1, 7001, 40_000, 65_000] {
+            let above = Above::choose(port, 3).expect("some");
+            let plan = Plan {
+                above,
+                ..plan(port)
             };
+            let layout = Layout::new(folder.path(), plan);
             let mut all: Vec<u16> = layout.agreeing().into();
             for number in 1..=MAX_NODES {
                 let Ports {
@@ -330,7 +398,44 @@ mod tests {
             all.sort_unstable();
             assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{port}");
         }
-        assert!(Layout::make(folder.path(), plan(MAX_PORT + 1)).is_err());
+    }
+
+    /// Folders from before ports were chosen.
+    #[test]
+    fn a_folder_without_distances_keeps_its_ports() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text =
+            "name = \"birds\"\nport = 7001\ncopies = 2\nworkers = 1\ncoordinator = \"process\"\n";
+        fs::write(folder.path().join(PLAN), text).expect("written");
+        let layout = Layout::open(folder.path()).expect("read").expect("found");
+        let ports = layout.ports(2);
+        assert_eq!(
+            (ports.peer, ports.clients, ports.admin),
+            (17_002, 27_002, 37_002)
+        );
+        assert_eq!(layout.agreeing(), [17_000, 16_999]);
+        let text = format!("{text}[above]\npeer = 10\nadmin = 20\nclients = 30\n");
+        fs::write(folder.path().join(PLAN), text).expect("written");
+        assert!(Layout::open(folder.path()).is_err());
+    }
+
+    #[test]
+    fn each_taken_port_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let port = rufous_ports::free_block(5, &[0, 10_000, 20_000, 30_000]).expect("free") + 2;
+        let layout = Layout::new(folder.path(), plan(port));
+        layout.check_ports(&[1, 2], Kept::NotYet).expect("free");
+        let at = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).expect("free");
+        let _taken = [at(port + 30_001), at(port + 9_999)];
+        let why = layout
+            .check_ports(&[1, 2], Kept::NotYet)
+            .expect_err("taken");
+        let why = why.to_string();
+        let own = format!("process {}", std::process::id());
+        assert_eq!(why.matches(&own).count(), 2, "{why}");
+        for what in ["metrics of node-2", "the coordinator"] {
+            assert!(why.contains(what), "{why}");
+        }
     }
 
     #[test]

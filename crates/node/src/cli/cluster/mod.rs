@@ -3,7 +3,8 @@
 //!
 //! - [`start`]: `rufous cluster start`, a process that has nodes as its children
 //! - [`layout`]: their folders and ports, and `add`
-//! - [`agreeing`]: what they agree through
+//! - [`agreeing`]: their coordinator; [`coordinator`]: `rufous cluster coordinator`
+//! - [`ports`]: which ports are taken, and by what
 //! - [`status`]: `rufous cluster status`
 //! - [`drain`]: `rufous cluster drain`
 //! - [`rebalance`]: `rufous cluster rebalance`
@@ -11,8 +12,10 @@
 
 mod agreeing;
 mod ask;
+mod coordinator;
 mod drain;
 mod layout;
+mod ports;
 mod rebalance;
 mod start;
 mod status;
@@ -46,6 +49,8 @@ Examples:
 pub(super) enum Cluster {
     /// Run a cluster on this machine, for development
     Start(start::Start),
+    /// Run the development coordinator of a cluster on this machine; `start` does it
+    Coordinator(coordinator::Coordinate),
     /// Start one more node of a cluster that runs on this machine
     Add(layout::Add),
     /// Show the nodes of a cluster, and whether every slot has all its copies
@@ -59,6 +64,7 @@ pub(super) enum Cluster {
 pub(super) fn run(command: Cluster) -> ExitCode {
     let done = match command {
         Cluster::Start(start) => start::run(&start),
+        Cluster::Coordinator(coordinate) => coordinator::run(&coordinate),
         Cluster::Add(add) => layout::add(&add),
         Cluster::Status(show) => return status::run(&show),
         Cluster::Drain(drain) => drain::drain(&drain),

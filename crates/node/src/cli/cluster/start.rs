@@ -2,12 +2,12 @@
 //! to their end and stops them when it is told to.
 //!
 //! They are in process groups of their own: a Ctrl-C is for this process, which
-//! stops them in good order. Where it is killed they go on, without anything to
-//! agree through if that was this process.
+//! stops them in good order. If it is killed, nodes and coordinator continue.
 
 use super::agreeing::{self, Agreeing};
 use super::ask::{Password, status_at};
-use super::layout::{Agree, FOLDER, Layout, MAX_NODES, Plan, lock};
+use super::layout::{Agree, FOLDER, Kept, Layout, MAX_NODES, Plan, lock};
+use super::ports::Above;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use rufous_base::limits::SLOTS;
@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,6 +29,10 @@ const LOOK: Duration = Duration::from_millis(100);
 const STOPPING: Duration = Duration::from_secs(30);
 /// Before a node that has ended is started again.
 const PAUSE: Duration = Duration::from_secs(1);
+/// After this long without being ready the user is told where to look.
+const SLOW: Duration = Duration::from_secs(30);
+/// Lines of a log that are shown of a process that has ended.
+const LINES: usize = 5;
 
 #[derive(Clone, Debug, Args)]
 pub(in crate::cli) struct Start {
@@ -50,11 +54,10 @@ pub(in crate::cli) struct Start {
     /// The cluster's name [default: local]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// What nodes agree through: `process`, this one; `etcd`, one that is started for
-    /// them; `etcd://HOST:PORT,...`, one that is there, with a --name that no other
-    /// cluster has in it: what it wants to see (cluster-etcd-...) is read from
-    /// rufous.toml in the folder; `auto`: etcd where there is one and the program has
-    /// the feature, else this process
+    /// What nodes agree through: `process`, a process of this program; `etcd`, one that
+    /// is started for them; `etcd://HOST:PORT,...`, an existing one, with a --name that no
+    /// other cluster has in it: settings for it (cluster-etcd-...) are read from
+    /// rufous.toml in the folder; `auto`: etcd if it is installed, else `process`
     #[arg(long, value_name = "WHAT", default_value = "auto", value_parser = through)]
     coordinator: Through,
     /// Start nodes again that end by themselves
@@ -84,10 +87,21 @@ pub(super) fn run(start: &Start) -> Result<()> {
     let Some(_lock) = lock(dir)? else {
         bail!("the cluster in {} runs already", dir.display());
     };
-    let layout = match Layout::open(dir)? {
+    let found = Layout::open(dir)?;
+    let is_new = found.is_none();
+    let layout = match found {
         Some(layout) => layout,
-        None => Layout::make(dir, plan(start)?)?,
+        None => Layout::new(dir, plan(start)?),
     };
+    let coordinator = match agreeing::left(&layout) {
+        Some(_) => Kept::Runs,
+        None => Kept::NotYet,
+    };
+    // Before anything is written: a plan that cannot work would bind the next start.
+    layout.check_ports(&layout.nodes_to_be(start.nodes)?, coordinator)?;
+    if is_new {
+        layout.save()?;
+    }
     while layout.nodes()?.len() < usize::from(start.nodes) {
         layout.add()?;
     }
@@ -109,12 +123,16 @@ fn plan(start: &Start) -> Result<Plan> {
         start.name.is_some() || !is_shared,
         "other clusters may agree through the same etcd: give this one a name that none of them has, by --name"
     );
+    let above = Above::choose(start.port, start.nodes).context(
+        "--port leaves no room for the other ports of the nodes: choose one below 65100, such as 7001",
+    )?;
     Ok(Plan {
         name: start.name.clone().unwrap_or_else(|| "local".to_owned()),
         port: start.port,
         copies: start.copies,
         workers: start.workers,
         coordinator,
+        above,
     })
 }
 
@@ -128,6 +146,8 @@ struct Running {
     restart: bool,
     nodes: BTreeMap<u16, Node>,
     agreeing: Agreeing,
+    /// Whether all nodes were in the cluster once, and every slot had all its copies.
+    is_ready: bool,
 }
 
 enum Node {
@@ -142,17 +162,26 @@ async fn serve(start: &Start, layout: Layout) -> Result<()> {
         signal(SignalKind::terminate())?,
         signal(SignalKind::hangup())?,
     ];
-    let agreeing = Agreeing::begin(&layout).await?;
+    let agreeing = Agreeing::begin(&layout)?;
     let mut running = Running {
         layout,
         restart: start.restart,
         nodes: BTreeMap::new(),
         agreeing,
+        is_ready: false,
     };
-    running.look()?;
-    say(&running.text());
-    let mut is_ready = false;
+    let begun = Instant::now();
+    let mut patience = SLOW;
+    let mut is_shown = false;
     loop {
+        if let Err(error) = running.look() {
+            running.stop(&mut ends).await;
+            return Err(error);
+        }
+        if !is_shown {
+            is_shown = true;
+            say(&running.text());
+        }
         let [interrupt, terminate, hangup] = &mut ends;
         tokio::select! {
             _ = interrupt.recv() => break,
@@ -160,15 +189,23 @@ async fn serve(start: &Start, layout: Layout) -> Result<()> {
             _ = hangup.recv() => break,
             () = tokio::time::sleep(LOOK) => {}
         }
-        if let Err(error) = running.look() {
-            running.stop(&mut ends).await;
-            return Err(error);
+        if running.is_ready {
+            continue;
         }
-        if !is_ready && let Some(status) = running.ready().await {
-            is_ready = true;
+        if let Some(status) = running.ready().await {
+            running.is_ready = true;
             say(&format!(
                 "ready: all {SLOTS} slots are served, copies of each: {}\n",
                 status.copies
+            ));
+        } else if begun.elapsed() > patience {
+            patience *= 2;
+            say(&format!(
+                "not ready after {} s: rufous cluster status {}\n",
+                begun.elapsed().as_secs(),
+                running
+                    .layout
+                    .address(running.nodes.keys().next().copied().unwrap_or(1))
             ));
         }
     }
@@ -178,7 +215,7 @@ async fn serve(start: &Start, layout: Layout) -> Result<()> {
 }
 
 /// A terminal that is gone is no reason to stop.
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     let mut out = std::io::stdout();
     let _gone = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
@@ -197,6 +234,11 @@ impl Running {
                         continue;
                     };
                     let text = self.ended(number, status);
+                    ensure!(
+                        self.is_ready || self.restart,
+                        "{}the cluster is stopped, as it is not ready without this node",
+                        text
+                    );
                     say(&text);
                     self.nodes.insert(number, Node::Ended(Instant::now()));
                 }
@@ -208,12 +250,7 @@ impl Running {
                 Some(Node::Ended(_)) => {}
             }
         }
-        if let Some(etcd) = self.agreeing.child()
-            && let Some(status) = etcd.try_wait()?
-        {
-            let log = self.layout.agreed().join("log");
-            bail!("etcd has ended ({status}): see {}", log.display());
-        }
+        self.agreeing.look(&self.layout)?;
         let runs = |node: &Node| matches!(node, Node::Runs(_));
         ensure!(
             self.restart || self.nodes.values().any(runs),
@@ -224,12 +261,13 @@ impl Running {
 
     fn ended(&self, number: u16, status: std::process::ExitStatus) -> String {
         let folder = self.layout.node(number);
-        let errors = std::fs::read_to_string(folder.join("errors")).unwrap_or_default();
-        let mut text = format!("node-{number} has ended ({status})");
-        if let Some(last) = errors.lines().last().filter(|_| !status.success()) {
-            let _ = write!(text, ": {last}");
+        let (log, errors) = (folder.join("log"), folder.join("errors"));
+        let mut text = format!("node-{number} has ended ({status}); see {}", log.display());
+        if status.code().is_some_and(|code| code != 0) {
+            text.push_str(&last_lines(&log));
+            text.push_str(&last_lines(&errors));
         }
-        let _ = writeln!(text, "; see {}", folder.join("log").display());
+        text.push('\n');
         text
     }
 
@@ -271,16 +309,15 @@ impl Running {
             .with_context(|| format!("cannot start node-{number}"))
     }
 
-    /// How the cluster is, once every node that runs is in it and every slot has
-    /// all its copies.
+    /// The status of the cluster, once every node is in it and every slot has all its copies.
     async fn ready(&self) -> Option<Status> {
         let runs = |(number, node): (&u16, &Node)| matches!(node, Node::Runs(_)).then_some(*number);
-        let running: Vec<u16> = self.nodes.iter().filter_map(runs).collect();
-        let at = self.layout.address(*running.first()?);
+        let running = self.nodes.iter().find_map(runs)?;
+        let at = self.layout.address(running);
         let asked = tokio::task::spawn_blocking(move || status_at(&at, &Password::default()));
         let status = asked.await.ok()?.ok()?;
         let alive = status.nodes.iter().filter(|node| node.is_alive).count();
-        (status.is_whole() && alive >= running.len()).then_some(status)
+        (status.is_whole() && alive >= self.nodes.len()).then_some(status)
     }
 
     /// Stops all nodes, and what they agree through after them. A second signal
@@ -310,10 +347,7 @@ impl Running {
                 let _gone = child.wait();
             }
         }
-        if let Some(etcd) = self.agreeing.child() {
-            terminate(etcd);
-            let _gone = etcd.wait();
-        }
+        self.agreeing.stop();
     }
 
     fn has_stopped(&mut self) -> bool {
@@ -366,8 +400,16 @@ Ctrl-C stops the nodes; what they have is there for the next start.
     }
 }
 
+/// The end of a log, each line below the text that it follows.
+pub(super) fn last_lines(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    let last = lines.iter().skip(lines.len().saturating_sub(LINES));
+    last.map(|line| format!("\n  {line}")).collect()
+}
+
 /// Asks a process to stop, in good order.
-fn terminate(child: &Child) {
+pub(super) fn terminate(child: &Child) {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         // Gone already: as it should be.
         let _gone = kill_process(pid, Signal::TERM);
