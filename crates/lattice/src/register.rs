@@ -1,8 +1,17 @@
-//! A register whose last write wins, and whose increments add up.
+//! A register whose last write wins, whose increments add up, and whose deadline is set by itself.
 //!
-//! A lexicographic pair [Anna §VI-C]: the stamp of the write, then the written value and the later increments, by
-//! replica. A write with a higher stamp replaces value and increments, both those that it has seen and concurrent
-//! ones; increments of one write add up.
+//! A pair of two parts that merge independently. The first is lexicographic [Anna §VI-C]: the stamp of the write, then
+//! the written value and the later increments, by replica. A write with a higher stamp replaces value and increments,
+//! both those that it has seen and concurrent ones; increments of one write add up.
+//!
+//! The second is the deadline, with the stamp at which it was set: the later one wins, whatever the value is. So a
+//! deadline that is set where an old value is still shown does not restore that value, and counts are not written
+//! again. A write sets both parts; [`Register::rewritten`] keeps the deadline.
+//!
+//! When the deadline has passed, every replica by itself raises the deadline's stamp to that of its expiry
+//! ([`Stamp::expired`]), which hides the value without dropping it: a later deadline of a replica that did not know of
+//! the expiry shows it again. What is counted from then on begins a new life, as a removal with the stamp
+//! [`Register::end`], which is the same at all replicas.
 //!
 //! Implemented directly, not with [`crate::Lexicographic`]: its encoding is the record of a string, which is
 //! overwritten in place.
@@ -14,9 +23,17 @@
 //! 02    12     deadline, 8 bytes; the value         a write that expires
 //! 03    12     deadline, 8 bytes, 0 for none; length of the value and one, or 0 where there is
 //!              none, as a varint; the value; counter; float counter      counted since
+//! 05    12     stamp of the deadline, 12 bytes; then as 03               the deadline is another write's
 //! ```
+//!
+//! In forms 00 to 03 the deadline, or that there is none, has the stamp of the write. A state has form 05 only if no
+//! other form can express it. Form 04 is used by records alone.
+
+#[cfg(test)]
+mod tests;
 
 use crate::code::{Coded, Malformed, Reader, put_varint};
+use crate::deadline::time_of;
 use crate::{Counter, FloatCounter, Lattice, Stamp};
 
 /// See the module's description. A register that was never written has no value and no deadline, but may have been
@@ -25,7 +42,8 @@ use crate::{Counter, FloatCounter, Lattice, Stamp};
 pub struct Register {
     stamp: Stamp,
     value: Option<Vec<u8>>,
-    deadline: u64,
+    /// When it was set, and Unix milliseconds, 0 for none. The stamp of one that has passed is that of its expiry.
+    deadline: (Stamp, u64),
     pub counter: Counter,
     pub floats: FloatCounter,
 }
@@ -36,17 +54,19 @@ pub mod form {
     pub const GONE: u8 = 1;
     pub const TIMED: u8 = 2;
     pub const COUNTED: u8 = 3;
+    /// 4 is a form of records.
+    pub const DATED: u8 = 5;
 }
 
 impl Register {
     /// A write. The stamp must not be [`Stamp::ZERO`]; a deadline is in Unix
     /// milliseconds, 0 for none.
-    pub fn written(stamp: Stamp, value: Vec<u8>, deadline: u64) -> Self {
+    pub fn written(stamp: Stamp, value: Vec<u8>, unix_ms: u64) -> Self {
         debug_assert!(stamp > Stamp::ZERO);
         Self {
             stamp,
             value: Some(value),
-            deadline,
+            deadline: (stamp, unix_ms),
             ..Self::default()
         }
     }
@@ -54,31 +74,135 @@ impl Register {
     pub fn deleted(stamp: Stamp) -> Self {
         Self {
             stamp,
+            deadline: (stamp, 0),
             ..Self::default()
         }
     }
 
+    /// A write that keeps the deadline, unless that has passed.
+    pub fn rewritten(&self, stamp: Stamp, value: Vec<u8>) -> Self {
+        let written = Self::written(stamp, value, 0);
+        if !self.is_there() {
+            return written;
+        }
+        Self {
+            deadline: self.deadline,
+            ..written
+        }
+    }
+
+    /// The stamp of the write.
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }
 
-    /// The written value, without later increments.
+    /// No stamp in it is newer.
+    pub fn newest(&self) -> Stamp {
+        self.stamp.max(self.deadline.0)
+    }
+
+    /// The written value, without later increments, even if it has expired.
     pub fn value(&self) -> Option<&[u8]> {
         self.value.as_deref()
     }
 
-    /// Unix milliseconds from which on it counts as deleted by [`Stamp::expired`]; 0 for none.
+    /// Unix milliseconds from which on it is hidden; 0 for none, or if there is nothing to hide.
     pub fn deadline(&self) -> u64 {
-        self.deadline
+        let (stamp, at) = self.deadline;
+        let is_pending = stamp != stamp.expired() && self.has_content();
+        if is_pending { at } else { 0 }
     }
 
-    /// The result at each replica when its deadline has passed.
-    pub fn expired(&self) -> Self {
-        Self::deleted(self.stamp.expired())
+    /// The stamp at which the deadline was set, or that of its expiry.
+    pub fn dated(&self) -> Stamp {
+        self.deadline.0
+    }
+
+    /// Sets another deadline in Unix milliseconds, 0 for none; returns whether there is a value to have one. A time
+    /// that the clock of the stamps has reached counts as passed, whatever the local time: when all replicas have
+    /// received stamps beyond a deadline, none may extend it any more.
+    pub fn set_deadline(&mut self, stamp: Stamp, unix_ms: u64) -> bool {
+        let before = self.deadline();
+        if before > 0 && stamp.time >= time_of(before) {
+            self.expire();
+        }
+        let is_there = self.is_there();
+        if is_there {
+            self.deadline = self.deadline.max((stamp, unix_ms));
+        }
+        is_there
+    }
+
+    /// What every replica does when the deadline has passed.
+    pub fn expire(&mut self) {
+        if self.deadline() > 0 {
+            self.deadline.0 = self.deadline.0.expired();
+        }
+    }
+
+    /// The part of its state that says that the deadline has passed.
+    pub fn expiry(&self) -> Self {
+        let (stamp, at) = self.deadline;
+        Self {
+            deadline: (stamp.expired(), at),
+            ..Self::default()
+        }
+    }
+
+    /// Whether a passed deadline hides the content. Content that began after an expiry has that expiry's stamp.
+    pub fn has_expired(&self) -> bool {
+        let dated = self.deadline.0;
+        let is_since = self.stamp == self.stamp.expired() && self.stamp >= dated;
+        dated == dated.expired() && !is_since
+    }
+
+    /// The stamp of the removal that an expiry, or a removal, is to what is counted from then on.
+    fn end(&self) -> Stamp {
+        if self.has_expired() {
+            self.newest().expired()
+        } else {
+            self.stamp
+        }
+    }
+
+    /// Called before an increment: if nothing is shown, what has expired is dropped, and a deadline that was set at
+    /// another replica before it learned of a removal does not apply to what is counted from now on.
+    pub fn begin_count(&mut self, stamp: Stamp) {
+        if self.is_there() {
+            return;
+        }
+        let (dated, at) = self.deadline;
+        if at > 0 && !self.has_expired() {
+            self.deadline = if stamp.time >= time_of(at) {
+                (dated.expired(), at)
+            } else {
+                self.deadline.max((stamp, 0))
+            };
+        }
+        *self = Self {
+            stamp: self.end(),
+            deadline: self.deadline,
+            ..Self::default()
+        };
+    }
+
+    /// The time of a stamp that all replicas must have received before this state can be forgotten, if it shows
+    /// nothing: then no replica shows the value any more, or can extend a deadline that had passed. A deadline on a
+    /// removal is kept as long, or replicas that have forgotten it would count without it, and others with it.
+    pub fn until(&self) -> u64 {
+        let at = match self.deadline.1 {
+            0 => 0,
+            at => time_of(at),
+        };
+        self.newest().time.max(at)
     }
 
     /// Whether there is a value to read: a written one, or increments on nothing.
     pub fn is_there(&self) -> bool {
+        self.has_content() && !self.has_expired()
+    }
+
+    fn has_content(&self) -> bool {
         self.value.is_some() || self.is_counted()
     }
 
@@ -86,72 +210,99 @@ impl Register {
         !(self.counter.is_empty() && self.floats.is_empty())
     }
 
-    /// Whether it consists of increments on nothing, or on a removal.
+    /// Whether it shows increments on nothing, or on a removal.
     pub fn only_counts(&self) -> bool {
-        self.value.is_none() && self.is_counted()
+        self.value.is_none() && self.is_there()
     }
 
     /// Called before a merge by a replica that has received every write up to the horizon, a [`Stamp::time`].
     /// Increments of a writer that has forgotten a removal have no stamp, and those of a writer that has not have the
     /// removal's stamp: both belong to one lifetime, as the writer without a stamp knew of the removal. They get the
-    /// higher stamp, or that of its expiry if the other side still has a value with it, which has gone here. Returns
-    /// whether anything changed.
+    /// higher stamp, or that of its expiry if the other side still has a value with it, which has gone here. A
+    /// deadline of what has gone does not apply to them. Returns whether anything changed.
     pub fn meet(&mut self, other: &Self, horizon: u64) -> bool {
         let (mine, theirs) = (self.stamp, other.stamp);
         if !self.only_counts() || !Stamp::are_of_one_life(mine, theirs, horizon) {
             return false;
         }
         if mine < theirs {
-            self.stamp = match other.value {
-                Some(_) => theirs.expired(),
-                None => theirs,
+            if other.only_counts() {
+                self.stamp = theirs;
+                return true;
+            }
+            let is_void = other.deadline.1 > 0 && other.dated().time <= horizon;
+            if is_void {
+                self.deadline = self.deadline.max(other.expiry().deadline);
+            }
+            self.stamp = match &other.value {
+                None if !is_void => theirs,
+                _ => other.newest().expired(),
             };
             return true;
         }
         let counted = other.only_counts() && self.counter.merge(&other.counter);
         other.only_counts() && self.floats.merge(&other.floats) || counted
     }
+
+    /// The form of its encoding.
+    fn form(&self) -> u8 {
+        let (dated, at) = self.deadline;
+        if dated != self.stamp || self.value.is_none() && at > 0 {
+            form::DATED
+        } else if self.is_counted() {
+            form::COUNTED
+        } else if self.value.is_none() {
+            form::GONE
+        } else if at > 0 {
+            form::TIMED
+        } else {
+            form::PLAIN
+        }
+    }
 }
 
 impl Lattice for Register {
     fn merge(&mut self, other: &Self) -> bool {
+        let is_dated = other.deadline > self.deadline;
+        let deadline = self.deadline.max(other.deadline);
         if self.stamp != other.stamp {
             let later = other.stamp > self.stamp;
             if later {
                 self.clone_from(other);
             }
-            return later;
+            self.deadline = deadline;
+            return later || is_dated;
         }
+        self.deadline = deadline;
         // Two values of one stamp do not occur; the order is total nevertheless.
-        let is_less = (&self.value, self.deadline) < (&other.value, other.deadline);
+        let is_less = self.value < other.value;
         if is_less {
             self.value.clone_from(&other.value);
-            self.deadline = other.deadline;
         }
         let counted = self.counter.merge(&other.counter);
-        self.floats.merge(&other.floats) || counted || is_less
+        self.floats.merge(&other.floats) || counted || is_less || is_dated
     }
 }
 
 impl Coded for Register {
     fn encode(&self, out: &mut Vec<u8>) {
-        let form = match (&self.value, self.deadline) {
-            _ if self.is_counted() => form::COUNTED,
-            (None, _) => form::GONE,
-            (Some(_), 0) => form::PLAIN,
-            (Some(_), _) => form::TIMED,
-        };
+        let form = self.form();
         out.push(form);
         out.extend_from_slice(&self.stamp.to_bytes());
-        if matches!(form, form::TIMED | form::COUNTED) {
-            out.extend_from_slice(&self.deadline.to_be_bytes());
+        let (dated, at) = self.deadline;
+        if form == form::DATED {
+            out.extend_from_slice(&dated.to_bytes());
+        }
+        if matches!(form, form::TIMED | form::COUNTED | form::DATED) {
+            out.extend_from_slice(&at.to_be_bytes());
         }
         let value = self.value.as_deref();
-        if form == form::COUNTED {
+        let is_whole = matches!(form, form::COUNTED | form::DATED);
+        if is_whole {
             put_varint(out, value.map_or(0, |value| value.len() as u64 + 1));
         }
         out.extend_from_slice(value.unwrap_or_default());
-        if form == form::COUNTED {
+        if is_whole {
             self.counter.encode(out);
             self.floats.encode(out);
         }
@@ -161,148 +312,29 @@ impl Coded for Register {
         let mut reader = Reader(bytes);
         let form = reader.byte()?;
         let mut register = Register::deleted(Stamp::read(&mut reader)?);
-        if matches!(form, form::TIMED | form::COUNTED) {
-            register.deadline = reader.u64()?;
+        if form == form::DATED {
+            register.deadline.0 = Stamp::read(&mut reader)?;
+        }
+        if matches!(form, form::TIMED | form::COUNTED | form::DATED) {
+            register.deadline.1 = reader.u64()?;
         }
         match form {
-            form::PLAIN => register.value = Some(reader.rest().to_vec()),
+            form::PLAIN | form::TIMED => register.value = Some(reader.rest().to_vec()),
             form::GONE => {}
-            form::TIMED if register.deadline > 0 => register.value = Some(reader.rest().to_vec()),
-            form::COUNTED => {
+            form::COUNTED | form::DATED => {
                 if let Some(len) = reader.varint()?.checked_sub(1) {
                     register.value = Some(reader.bytes(len)?.to_vec());
                 }
                 register.counter = Counter::read(&mut reader)?;
                 register.floats = FloatCounter::read(&mut reader)?;
-                if !register.is_counted() {
-                    return Err(Malformed);
-                }
             }
             _ => return Err(Malformed),
         }
         reader.end()?;
-        let is_written = register.stamp > Stamp::ZERO;
-        let is_sound = match register.value {
-            Some(_) => is_written,
-            None => register.deadline == 0,
-        };
+        let is_written = register.value.is_none() || register.stamp > Stamp::ZERO;
+        // No deadline was set without a stamp.
+        let is_dated = register.deadline.1 == 0 || register.dated() > Stamp::ZERO;
+        let is_sound = is_written && is_dated && register.form() == form;
         is_sound.then_some(register).ok_or(Malformed)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::counter::tests::{counter, floats};
-    use crate::laws::{self, Draw};
-    use crate::{Lexicographic, Max, Product};
-
-    fn stamp(time: u64) -> Stamp {
-        Stamp::new(time, 1)
-    }
-
-    fn register(draw: &mut Draw) -> Register {
-        let time = draw.below(4);
-        let value = draw.below(3).checked_sub(1).map(|n| vec![b'0' + n as u8]);
-        let mut register = match (value, time) {
-            (Some(value), 1..) => Register::written(stamp(time), value, draw.below(2) * 5),
-            (_, 0) => Register::default(),
-            _ => Register::deleted(stamp(time)),
-        };
-        if draw.below(2) == 0 {
-            register.counter = counter(draw);
-            register.floats = floats(draw);
-        }
-        register
-    }
-
-    #[test]
-    fn the_laws_hold() {
-        laws::check::<Register>(60, 1, register).unwrap();
-        laws::check_code(600, 1, register).unwrap();
-    }
-
-    #[test]
-    fn a_register_is_a_lexicographic_pair() {
-        type Written = Max<(Option<Vec<u8>>, u64)>;
-        type Model = Lexicographic<Max<Stamp>, Product<Written, Product<Counter, FloatCounter>>>;
-        laws::check_model::<Register, Model>(150, 1, register, |register| {
-            let written = Max((register.value.clone(), register.deadline));
-            let added = Product(register.counter.clone(), register.floats.clone());
-            Lexicographic {
-                rank: Max(register.stamp),
-                value: Product(written, added),
-            }
-        })
-        .unwrap();
-    }
-
-    #[test]
-    fn a_write_replaces_what_was_counted_and_counts_of_one_write_add_up() {
-        let mut a = Register::written(stamp(1), b"10".to_vec(), 0);
-        let mut b = a.clone();
-        a.counter.add(1, 2).unwrap();
-        b.counter.add(2, 3).unwrap();
-        assert!(a.merge(&b));
-        assert_eq!(a.counter.sum(), 5);
-        let later = Register::written(stamp(2), b"1".to_vec(), 0);
-        assert!(a.merge(&later) && !a.is_counted());
-        assert!(!a.merge(&b));
-        assert_eq!(a.value(), Some(&b"1"[..]));
-    }
-
-    #[test]
-    fn counts_with_and_without_a_removal_that_all_know_of_add_up() {
-        let (mut a, mut b) = (Register::default(), Register::deleted(stamp(2)));
-        a.counter.add(1, 2).unwrap();
-        b.counter.add(2, 3).unwrap();
-        let both = |mut mine: Register, theirs: &Register, horizon| {
-            let met = mine.meet(theirs, horizon);
-            mine.merge(theirs);
-            (met, mine.counter.sum(), mine.stamp())
-        };
-        assert_eq!(both(a.clone(), &b, 2), (true, 5, stamp(2)));
-        assert_eq!(both(b.clone(), &a, 2), (true, 5, stamp(2)));
-        // A newer stamp drops the counts that did not know of it.
-        assert_eq!(both(a.clone(), &b, 1), (false, 3, stamp(2)));
-        // A forgotten removal or value that arrives again has no effect.
-        let gone = Register::deleted(stamp(2));
-        assert_eq!(both(a.clone(), &gone, 2), (true, 2, stamp(2)));
-        let value = Register::written(stamp(2), b"7".to_vec(), 1);
-        assert_eq!(both(a, &value, 2), (true, 2, stamp(2).expired()));
-        assert_eq!(both(value.clone(), &b, 2), (false, 3, stamp(2)));
-    }
-
-    #[test]
-    fn expiry_is_above_the_write_and_below_the_next() {
-        let write = Register::written(stamp(1), b"x".to_vec(), 5);
-        let mut late = write.clone();
-        late.counter.add(1, 1).unwrap();
-        let mut gone = write.expired();
-        assert!(!gone.merge(&late) && !gone.is_there());
-        assert!(gone.merge(&Register::written(stamp(2), b"y".to_vec(), 0)));
-    }
-
-    #[test]
-    fn golden_bytes() {
-        let head = |form| [&[form][..], &stamp(7).to_bytes()].concat();
-        let mut all = Register::written(stamp(7), b"ab".to_vec(), 0);
-        assert_eq!(all.encoded(), [&head(0)[..], b"ab"].concat());
-        assert_eq!(Register::deleted(stamp(7)).encoded(), head(1));
-        let timed = Register::written(stamp(7), b"ab".to_vec(), 9);
-        let deadline = 9u64.to_be_bytes();
-        assert_eq!(timed.encoded(), [&head(2)[..], &deadline, b"ab"].concat());
-        all.counter.add(1, 5).unwrap();
-        let counted = [&head(3)[..], &[0; 8], b"\x03ab\x01\0\x01\x05\0\0"].concat();
-        assert_eq!(all.encoded(), counted);
-        let mut never = Register::default();
-        never.floats.set(2, 1.5);
-        let counted = [
-            &[3][..],
-            &[0; 20],
-            b"\0\0\x01\0\x02\x01\x3f\xf8\0\0\0\0\0\0",
-        ]
-        .concat();
-        assert_eq!(never.encoded(), counted);
     }
 }

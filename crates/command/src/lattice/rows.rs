@@ -50,11 +50,11 @@ const SHAPE: Refusal = Refusal {
 
 const DEADLINE: &str = "Of two deadlines at the same time the one with the higher stamp stays. \
     When the time comes every replica removes by itself what was written before; elements written \
-    since stay. A string is written again with its deadline. \
-    At LEVEL causal the values get it that the connection has seen, or if it has seen none all that \
+    since stay. The deadline has a stamp of its own, and a value that is written or counted at the \
+    same time stays. At LEVEL causal the values get it that the connection has seen, or if it has seen none all that \
     are shown";
 const NO_DEADLINE: &str = "As EXPIRE without a deadline: of this and a deadline set at the same time \
-    the one with the higher stamp stays. A string is written again without a deadline. \
+    the one with the higher stamp stays. The value is not written again. \
     At LEVEL causal all values that are shown lose theirs, whatever the connection has seen";
 const RESTORES: &str = "Takes away what this replica shows, and writes string or elements of the \
     payload; what is added elsewhere at the same time stays. The payload of DUMP is that of the \
@@ -62,6 +62,8 @@ const RESTORES: &str = "Takes away what this replica shows, and writes string or
 const COUNTS: &str = "Additions of all replicas add up; replies the sum as this replica knows it. \
     A SET replaces the additions that it has seen or that are made at the same time";
 const LAST_WINS: &str = "Of two writes at the same time the one with the higher stamp stays";
+const SETS: &str = "Of two writes at the same time the one with the higher stamp stays. Sets or \
+    clears the deadline as well; with KEEPTTL a deadline that is set at the same time stays";
 const OBSERVES: &str = "What replicas add at the same time is counted as if one had added it all. \
     Replies as this replica knows it. Refused where SET has written the string";
 const REMOVES: &str = "Takes away what this replica shows; what is added elsewhere at the same \
@@ -311,7 +313,7 @@ pub static ROWS: &[Row] = &[
     ),
     to(refused("sdiffstore", REPLACES), Decides::First),
     unless(
-        allowed("set", LAST_WINS, "SET cart:a 1 EX 60"),
+        allowed("set", SETS, "SET cart:a 1 EX 60"),
         3,
         &["NX", "XX"],
         CONDITION,

@@ -10,6 +10,8 @@
 //! 01    12     (deleted)
 //! 02    12     deadline; the value
 //! 04    12     length of the text; the text; what follows the stamp of a counted register
+//! 05    12     stamp of the deadline; deadline; the value and its length
+//! 08    12     as 04, of an incremented register whose deadline has a stamp of its own
 //! ```
 //!
 //! No bytes are a register that was never written. A register that does not fit a record is kept by reference.
@@ -23,10 +25,11 @@ mod write;
 
 pub(super) use state::text_of;
 pub use state::{
-    Large, State, View, overwrite_in_place, packed_deadline, packed_stamp, packed_text, plain,
+    Large, State, View, overwrite_in_place, packed_deadline, packed_newest, packed_stamp,
+    packed_text, plain,
 };
 pub(super) use write::add_float;
-pub use write::{delete, expire, expire_at, increment, increment_float, set};
+pub use write::{delete, expire, expire_at, increment, increment_float, set, set_keeping};
 
 use super::{Expiry, Forgotten, MakeWay, Replicas};
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Rule, Tuning, When};
@@ -80,13 +83,18 @@ impl Algebra for Register {
         }
     }
 
-    /// The later of two writes is the result of both.
+    /// A write that is later than everything in the other is the result of both.
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
         let (Op::Merge { delta: a }, Op::Merge { delta: b }) = (pending, new);
-        match packed_stamp(a).cmp(&packed_stamp(b)) {
-            std::cmp::Ordering::Less => Some(*new),
-            std::cmp::Ordering::Greater => Some(*pending),
-            std::cmp::Ordering::Equal => (a == b).then_some(*new),
+        let replaces = |one: &[u8], other: &[u8]| {
+            // In another form a write may have left the deadline as it was.
+            let is_dated = one.first() == Some(&form::DATED);
+            !is_dated && packed_stamp(one) > packed_newest(other)
+        };
+        match (replaces(b, a), replaces(a, b)) {
+            (true, _) => Some(*new),
+            (_, true) => Some(*pending),
+            _ => (a == b).then_some(*new),
         }
     }
 
@@ -143,6 +151,14 @@ fn sample(rng: &mut Rng) -> &'static [u8] {
         let stamp = Stamp::new(3, 1);
         let large = vec![b'x'; 5000];
         all.push(rufous_lattice::Register::written(stamp, large, 0));
+        for of in all.clone() {
+            let mut dated = of.clone();
+            dated.set_deadline(Stamp::new(2, 2), 77);
+            all.push(dated.rewritten(Stamp::new(4, 1), b"8".to_vec()));
+            all.push(dated.clone());
+            dated.expire();
+            all.push(dated);
+        }
         all.iter().map(Coded::encoded).collect()
     });
     &SAMPLES[rng.below(SAMPLES.len() as u64) as usize]
@@ -151,11 +167,10 @@ fn sample(rng: &mut Rng) -> &'static [u8] {
 impl DataType for Register {
     const REDIS_NAME: &'static str = "string";
     const REPLICAS: Option<Replicas<Self>> = Some(Replicas {
-        newest: |state| state.view().stamp(),
+        newest: |state| state.view().newest(),
         is_hidden: |view| view.text().is_none(),
         forget: |state, horizon, _| {
-            let view = state.view();
-            if view.text().is_some() || view.stamp().time > horizon {
+            if !state.is_over(horizon) {
                 return Forgotten::Kept;
             }
             *state = State::default();
@@ -164,7 +179,7 @@ impl DataType for Register {
         delete: |_, writer, ops| delete(writer, ops),
         expiry: Expiry {
             deadline: |state| state.view().deadline(),
-            until: |state| state.view().stamp().time,
+            until: |state| state.view().until(),
             floor: |_| Stamp::ZERO,
             set: |state, at, writer, ops| {
                 expire_at(state.view(), at, writer, ops);
@@ -173,17 +188,25 @@ impl DataType for Register {
             pass: |state, ops| expire(state.view(), ops),
         },
         make_way: Some(MakeWay {
-            is_due: |_, _| false,
+            is_due: State::is_over,
             is_counted: State::is_counted,
             run: |state, sent, known, _| {
+                let until = state.view().until();
+                if state.is_over(known.there) && sent.stamp() < state.view().stamp() {
+                    // The sender has forgotten all of it. What it sends may have a later deadline, which would
+                    // restore the value.
+                    *state = State::default();
+                    return until;
+                }
                 state.meet(sent, known.here);
                 0
             },
         }),
         past: None,
         adds_to_nothing: |Op::Merge { delta }| {
-            let adds = delta.first() == Some(&form::COUNTED);
-            (adds && packed_stamp(delta) == Stamp::ZERO).then_some(b"")
+            let adds = matches!(delta.first(), Some(&(form::COUNTED | form::DATED)));
+            let adds = adds && packed_stamp(delta) == Stamp::ZERO;
+            (adds && View::Packed(delta).register().is_counted()).then_some(b"")
         },
     });
 

@@ -37,7 +37,7 @@ impl Element for Field {
     }
 
     fn newest(value: &Register) -> Stamp {
-        value.stamp()
+        value.newest()
     }
 
     fn only_counts(value: &Register) -> bool {
@@ -55,7 +55,8 @@ impl Element for Field {
     }
 
     fn single(value: &Register) -> Option<Stamp> {
-        let is_plain = value.value().is_some() && value.deadline() == 0 && !value.is_counted();
+        let is_dated = value.deadline() > 0 || value.dated() != value.stamp();
+        let is_plain = value.value().is_some() && !is_dated && !value.is_counted();
         is_plain.then_some(value.stamp())
     }
 

@@ -31,7 +31,8 @@ pub(super) fn write_string(
         return true;
     }
     let before = causal::expire_at(at);
-    if at.is_plain() {
+    let was_plain = at.is_plain();
+    if was_plain {
         at.remove();
     }
     let deadline = match expiry {
@@ -44,8 +45,14 @@ pub(super) fn write_string(
         causal::write(at, keyed, Some((bytes, deadline)), context.as_ref());
         return before.is_some();
     }
-    write_replica(at, (keyed, tag), |_, writer, ops| {
-        register::set(writer, bytes, deadline, ops);
+    let keeps = expiry == ExpirySetting::Keep && !was_plain;
+    write_replica(at, (keyed, tag), |object, writer, ops| {
+        match Register::of(object) {
+            Some(state) if keeps => {
+                register::set_keeping(Register::view(state), writer, bytes, ops);
+            }
+            _ => register::set(writer, bytes, deadline, ops),
+        }
     });
     before.is_some()
 }
@@ -122,7 +129,7 @@ fn adopt_string(at: &mut At<'_>, keyed: Keyed) -> Option<()> {
     Some(())
 }
 
-/// Sets another deadline on what is shown; a string is rewritten for that. Returns whether the key exists.
+/// Sets another deadline on what is shown, and leaves the value as it is. Returns whether the key exists.
 pub(super) fn set_deadline(at: &mut At<'_>, keyed: Keyed, unix_ms: Option<u64>) -> bool {
     if at.is_plain() && adopt_string(at, keyed).is_none() {
         at.refuse(NOT_YET);
@@ -136,6 +143,12 @@ pub(super) fn set_deadline(at: &mut At<'_>, keyed: Keyed, unix_ms: Option<u64>) 
         return causal::set_deadline(at, keyed, deadline);
     }
     let encode = |object: &Object, writer: &Writer, ops: &mut Vec<u8>| {
+        if planted::is(Planted::DeadlineRewritesValue)
+            && let Some(text) = Register::of(object).and_then(|state| Register::view(state).text())
+        {
+            register::set(writer, text, deadline, ops);
+            return Ok(());
+        }
         object.encode_deadline(deadline, writer, ops)
     };
     let logged = at.env.observers.journal.bytes().len();

@@ -78,7 +78,7 @@ impl<'a> Any<'a> {
     pub(super) fn newest(self) -> Stamp {
         match self {
             Any::String(_) => Stamp::ZERO,
-            Any::Packed(Tag::Register, bytes) => Register::packed_view(bytes).stamp(),
+            Any::Packed(Tag::Register, bytes) => Register::packed_view(bytes).newest(),
             Any::Packed(tag, bytes) => tag.unpack(bytes.to_vec()).newest(),
             Any::Object(object) => object.newest(),
         }

@@ -32,9 +32,12 @@ pub(super) enum Deed {
     Nothing {
         key: usize,
     },
-    /// The string that is there is written again.
-    Rewrite {
+    /// A string is to go after this many milliseconds, or is to stay.
+    Expire {
         key: usize,
+        px: Option<u64>,
+        /// As its reply says.
+        was_there: bool,
     },
     /// `needs`: what has to be shown to every client that is shown this.
     Add {
@@ -87,7 +90,7 @@ impl Deed {
             Deed::Write { key, .. }
             | Deed::Replace { key, .. }
             | Deed::Nothing { key }
-            | Deed::Rewrite { key }
+            | Deed::Expire { key, .. }
             | Deed::Add { key, .. }
             | Deed::Remove { key, .. }
             | Deed::Time { key, .. }
@@ -97,6 +100,12 @@ impl Deed {
             | Deed::Clear { key } => Some(key),
             Deed::Flush { .. } => None,
         }
+    }
+
+    /// See [`Deed::Expire`].
+    pub(super) fn expire(key: usize, px: Option<u64>) -> Vec<Deed> {
+        let was_there = true;
+        vec![Deed::Expire { key, px, was_there }]
     }
 
     /// What is written once, here.

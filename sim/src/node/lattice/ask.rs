@@ -296,10 +296,10 @@ impl Lattice {
                 write(Some(new), None),
             ),
             2 if fleeting => {
-                let again = vec![Deed::Rewrite { key }];
-                return (words(&[b"PEXPIRE", name, px.as_bytes()]), again);
+                let expire = Deed::expire(key, Some(ms));
+                return (words(&[b"PEXPIRE", name, px.as_bytes()]), expire);
             }
-            3 if fleeting => return (words(&[b"PERSIST", name]), vec![Deed::Rewrite { key }]),
+            3 if fleeting => return (words(&[b"PERSIST", name]), Deed::expire(key, None)),
             4..8 if fleeting => {
                 let request = words(&[b"SET", name, &text(new), b"PX", px.as_bytes()]);
                 (request, write(Some(new), Some(ms)))

@@ -285,24 +285,22 @@ impl Lattice {
         sure: &BTreeSet<usize>,
         world: &Judged<'_>,
     ) -> Result<(), String> {
-        // What was written again with a deadline has another stamp.
-        let again = |(.., deed): (usize, &Act, &Deed)| matches!(deed, Deed::Rewrite { .. });
-        let is_rewritten = self.deeds(key).any(again);
         let Some(value) = view.things.first().copied() else {
-            return match is_rewritten || self.may_be_nothing(key, sure, world) {
+            return match self.may_be_nothing(key, sure, world) {
                 true => Ok(()),
                 false => Err("nothing is there, and something was written last".into()),
             };
         };
         self.is_made(key, value)?;
-        if is_rewritten {
-            return Ok(());
-        }
         if self.is_over(key, (self.made[&value], Some(value)), sure, world) {
             return Err(format!("{value} is there, which was replaced"));
         }
         let act = &self.acts[self.made[&value]];
-        for deed in &act.deeds {
+        let replaces = |(_, other, deed): (usize, &Act, &Deed)| {
+            matches!(deed, Deed::Expire { .. }) && !other.is_before(act)
+        };
+        let keeps_time = !self.deeds(key).any(replaces);
+        for deed in act.deeds.iter().filter(|_| keeps_time) {
             if let Deed::Write {
                 key: at,
                 value: written,
@@ -342,7 +340,27 @@ impl Lattice {
                 writes && sure.contains(&number) && flush.is_before(act)
             })
         };
-        self.deeds(key).any(ends) || self.flushes_of(key).any(flushed)
+        self.deeds(key).any(ends)
+            || self.flushes_of(key).any(flushed)
+            || self.may_have_expired(key, sure, world)
+    }
+
+    /// Whether a deadline may have come that was set by itself, and not by the write of a value.
+    fn may_have_expired(&self, key: usize, sure: &BTreeSet<usize>, world: &Judged<'_>) -> bool {
+        self.deeds(key).any(|(number, act, deed)| {
+            let Deed::Expire {
+                px: Some(ms),
+                was_there: true,
+                ..
+            } = deed
+            else {
+                return false;
+            };
+            let first = world.clock.range_ms(act.asked_us, act.asked_us).0 + *ms as i64;
+            let last = world.clock.range_ms(act.asked_us, world.now_us).1;
+            let may_have_come = !world.is_steady || first <= last;
+            may_have_come && !self.is_over(key, (number, None), sure, world)
+        })
     }
 
     /// Whether a flush of a database may have been lost, or never come.

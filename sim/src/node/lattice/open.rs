@@ -100,7 +100,7 @@ impl Open {
                     self.values.insert(key, value);
                 }
             }
-            Deed::Rewrite { key } => {
+            Deed::Expire { key, .. } => {
                 self.values.remove(&key);
             }
             _ => {}

@@ -95,7 +95,9 @@ impl Lattice {
         };
         let session = &mut self.clients[client].session;
         match deed {
-            Deed::Time { was_there: set, .. } | Deed::Empty { was_there: set, .. } => {
+            Deed::Time { was_there: set, .. }
+            | Deed::Expire { was_there: set, .. }
+            | Deed::Empty { was_there: set, .. } => {
                 *set = was_there;
             }
             Deed::Write {
@@ -130,7 +132,6 @@ impl Lattice {
             Deed::Replace { .. } => session.learn_note(deed),
             Deed::Nothing { .. }
             | Deed::Join { .. }
-            | Deed::Rewrite { .. }
             | Deed::Count { .. }
             | Deed::Clear { .. }
             | Deed::Flush { .. } => {}
@@ -240,9 +241,11 @@ impl Lattice {
     fn look_at_register(&mut self, client: usize, key: usize, view: &View) -> Result<(), String> {
         let shown = view.things.first().copied();
         let session = &mut self.clients[client].session;
-        // The deadline of any value, also of one that was replaced, can be
-        // set: then it is written again.
-        if matches!(self.keys[key].kind, Kind::Fleeting | Kind::Pair) {
+        if self.keys[key].kind == Kind::Pair {
+            return Ok(());
+        }
+        if self.keys[key].kind == Kind::Fleeting && shown.is_none() {
+            // It has expired, perhaps, and another worker has set a later deadline in time.
             return Ok(());
         }
         let past = session.past.get(&key);

@@ -89,6 +89,7 @@ impl Scenario for World {
             Fault::Kernel(Planted::SeenNotReplaced),
             Fault::Kernel(Planted::RefusedAndDone),
             Fault::Kernel(Planted::DeadlineNotLogged),
+            Fault::Kernel(Planted::DeadlineRewritesValue),
             Fault::Kernel(Planted::DoneAtOnce),
             Fault::Kernel(Planted::ReadsNotCached),
             Fault::Kernel(Planted::StampsApart),

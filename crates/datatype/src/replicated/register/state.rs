@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 /// The form of packed bytes with the text of an incremented register.
 const SHOWN: u8 = 4;
+/// Likewise, of a register whose deadline has a stamp of its own.
+const SHOWN_DATED: u8 = 8;
 /// Form and stamp.
 const HEAD: usize = 1 + Stamp::SIZE;
 const DEADLINE: usize = 8;
@@ -28,8 +30,8 @@ pub struct Large {
     stamp: Stamp,
     deadline: u64,
     text: Arc<Vec<u8>>,
-    /// The whole register, if it was incremented.
-    counted: Option<Arc<Register>>,
+    /// The whole register, if it is more than one write.
+    whole: Option<Arc<Register>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,12 +53,32 @@ pub fn packed_stamp(bytes: &[u8]) -> Stamp {
     stamp.map_or(Stamp::ZERO, |&stamp| Stamp::from_bytes(stamp))
 }
 
-/// Unix milliseconds from which on a packed register counts as deleted; 0 for none.
+/// No stamp in a packed or encoded register is newer.
+#[inline]
+pub fn packed_newest(bytes: &[u8]) -> Stamp {
+    let stamp = packed_stamp(bytes);
+    match dated_part(bytes).and_then(<[u8]>::first_chunk) {
+        Some(&dated) => stamp.max(Stamp::from_bytes(dated)),
+        None => stamp,
+    }
+}
+
+/// What begins with the stamp of the deadline, if that is not the stamp of the write.
+fn dated_part(bytes: &[u8]) -> Option<&[u8]> {
+    match bytes.first() {
+        Some(&form::DATED) => bytes.get(HEAD..),
+        Some(&SHOWN_DATED) => shown(bytes).map(|(_, rest)| rest),
+        _ => None,
+    }
+}
+
+/// Unix milliseconds from which on a packed register is hidden; 0 for none.
 #[inline]
 pub fn packed_deadline(bytes: &[u8]) -> u64 {
     let at = match bytes.first() {
         Some(&form::TIMED) => bytes.get(HEAD..),
         Some(&SHOWN) => shown(bytes).map(|(_, rest)| rest),
+        Some(&(form::DATED | SHOWN_DATED)) => return decoded(bytes).deadline(),
         _ => None,
     };
     let deadline = at.and_then(<[u8]>::first_chunk);
@@ -69,9 +91,22 @@ pub fn packed_text(bytes: &[u8]) -> Option<&[u8]> {
     match *bytes.first()? {
         form::PLAIN => bytes.get(HEAD..),
         form::TIMED => bytes.get(HEAD + DEADLINE..),
-        SHOWN => shown(bytes).map(|(text, _)| text),
+        SHOWN | SHOWN_DATED => shown(bytes).map(|(text, _)| text),
+        form::DATED => dated_text(bytes),
         _ => None,
     }
+}
+
+/// The value of a register with a deadline of its own stamp, unless that has passed. Incremented ones have another form.
+fn dated_text(bytes: &[u8]) -> Option<&[u8]> {
+    let dated = dated_part(bytes)?;
+    let stamp = Stamp::from_bytes(*dated.first_chunk()?);
+    if stamp == stamp.expired() {
+        return None;
+    }
+    let mut reader = Reader(dated.get(Stamp::SIZE + DEADLINE..)?);
+    let len = reader.varint().ok()?.checked_sub(1)?;
+    reader.bytes(len).ok()
 }
 
 /// Stamp and value of an encoded register, if that is a plain write. Accepts any bytes.
@@ -119,6 +154,9 @@ pub(super) fn check(delta: &[u8]) -> Result<(), Corrupt> {
 /// The text of a register as it is read: the written value plus increments. A sum beyond 64 bits saturates; if the
 /// value or the sum is not a number, the written value is read.
 pub(in crate::replicated) fn text_of(register: &Register) -> Option<Cow<'_, [u8]>> {
+    if !register.is_there() {
+        return None;
+    }
     let written = register.value();
     if !register.is_counted() {
         return written.map(Cow::Borrowed);
@@ -152,12 +190,12 @@ pub(in crate::replicated) fn long(number: f64) -> Option<LongDouble> {
 
 impl Large {
     pub(super) fn heap_bytes(&self) -> usize {
-        let counted = self.counted.as_ref().map_or(0, |register| {
+        let whole = self.whole.as_ref().map_or(0, |register| {
             let entries = register.counter.entries().count() + register.floats.totals().count();
             let value = register.value().map_or(0, <[u8]>::len);
             size_of::<Register>() + value + 24 * entries
         });
-        size_of::<Large>() + size_of::<Vec<u8>>() + self.text.len() + counted
+        size_of::<Large>() + size_of::<Vec<u8>>() + self.text.len() + whole
     }
 }
 
@@ -188,6 +226,26 @@ impl<'a> View<'a> {
         }
     }
 
+    /// No stamp in it is newer.
+    #[inline]
+    pub fn newest(self) -> Stamp {
+        match self {
+            View::Packed(bytes) => packed_newest(bytes),
+            View::Large(large) => match &large.whole {
+                Some(register) => register.newest(),
+                None => large.stamp,
+            },
+        }
+    }
+
+    /// See [`Register::until`].
+    pub(super) fn until(self) -> u64 {
+        match self {
+            View::Packed(bytes) if bytes.first() == Some(&form::DATED) => decoded(bytes).until(),
+            _ => self.newest().time,
+        }
+    }
+
     /// See [`packed_deadline`].
     pub fn deadline(self) -> u64 {
         match self {
@@ -200,11 +258,7 @@ impl<'a> View<'a> {
     pub fn delta(self) -> Option<Cow<'a, [u8]>> {
         match self {
             View::Packed([]) => None,
-            View::Packed(bytes) if bytes[0] == SHOWN => {
-                let (_, rest) = shown(bytes)?;
-                Some([&[form::COUNTED], &bytes[1..HEAD], rest].concat().into())
-            }
-            View::Packed(bytes) => Some(bytes.into()),
+            View::Packed(bytes) => Some(encoded(bytes)),
             View::Large(_) => Some(self.register().encoded().into()),
         }
     }
@@ -215,16 +269,30 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn register(self) -> Register {
-        if let View::Large(large) = self {
-            return match &large.counted {
+        match self {
+            View::Packed(bytes) => decoded(bytes),
+            View::Large(large) => match &large.whole {
                 Some(register) => Register::clone(register),
                 None => Register::written(large.stamp, large.text.to_vec(), large.deadline),
-            };
+            },
         }
-        let delta = self.delta().unwrap_or_default();
-        // The kept bytes were encoded here; no bytes are a register that was never written.
-        Register::decode(&delta).unwrap_or_default()
     }
+}
+
+/// The encoding of a packed register.
+fn encoded(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let form = match bytes.first() {
+        Some(&SHOWN) => form::COUNTED,
+        Some(&SHOWN_DATED) => form::DATED,
+        _ => return bytes.into(),
+    };
+    let rest = shown(bytes).map_or(&[][..], |(_, rest)| rest);
+    [&[form], &bytes[1..HEAD], rest].concat().into()
+}
+
+/// The kept bytes were encoded here; no bytes are a register that was never written.
+fn decoded(bytes: &[u8]) -> Register {
+    Register::decode(&encoded(bytes)).unwrap_or_default()
 }
 
 impl State {
@@ -239,11 +307,17 @@ impl State {
     /// Merges an encoded register; returns whether that changed anything.
     #[inline]
     pub(super) fn merge(&mut self, delta: &[u8]) -> bool {
-        let (mine, theirs) = (self.view().stamp(), packed_stamp(delta));
-        if theirs < mine {
+        let form = delta.first();
+        let is_one_write = matches!(form, Some(&(form::PLAIN | form::GONE | form::TIMED)));
+        if !is_one_write || delta.len() > MAX_PACKED {
+            return self.join(delta);
+        }
+        // A write replaces everything that is older, the deadline included.
+        let theirs = packed_stamp(delta);
+        if theirs < self.view().stamp() && theirs < self.dated() {
             return false;
         }
-        if theirs == mine || delta.first() == Some(&form::COUNTED) || delta.len() > MAX_PACKED {
+        if theirs <= self.view().newest() {
             return self.join(delta);
         }
         match self {
@@ -256,11 +330,36 @@ impl State {
         true
     }
 
+    /// The stamp of the deadline, or of the write that has none.
+    fn dated(&self) -> Stamp {
+        match self {
+            State::Packed(bytes) => match dated_part(bytes).and_then(<[u8]>::first_chunk) {
+                Some(&dated) => Stamp::from_bytes(dated),
+                None => packed_stamp(bytes),
+            },
+            State::Large(large) => match &large.whole {
+                Some(register) => register.dated(),
+                None => large.stamp,
+            },
+        }
+    }
+
+    /// Whether it may show increments.
     pub(super) fn is_counted(&self) -> bool {
         match self {
-            State::Packed(bytes) => bytes.first() == Some(&SHOWN),
-            State::Large(large) => large.counted.is_some(),
+            State::Packed(bytes) => matches!(bytes.first(), Some(&(SHOWN | SHOWN_DATED))),
+            State::Large(large) => match &large.whole {
+                Some(register) => register.is_counted(),
+                None => false,
+            },
         }
+    }
+
+    /// Whether it shows nothing, and everything in it can be forgotten with this horizon.
+    pub(super) fn is_over(&self, horizon: u64) -> bool {
+        let view = self.view();
+        let is_bottom = matches!(view, View::Packed([]));
+        !is_bottom && view.text().is_none() && view.until() <= horizon
     }
 
     /// See [`Register::meet`].
@@ -297,10 +396,15 @@ impl State {
             return State::default();
         }
         let text = text_of(&register);
-        let bytes = match (&text, register.is_counted()) {
-            (Some(text), true) => {
+        let is_one_write = !register.is_counted() && register.dated() == register.stamp();
+        let bytes = match &text {
+            Some(text) if register.is_counted() => {
                 let encoded = register.encoded();
-                let mut bytes = vec![SHOWN];
+                let form = match encoded[0] {
+                    form::DATED => SHOWN_DATED,
+                    _ => SHOWN,
+                };
+                let mut bytes = vec![form];
                 bytes.extend_from_slice(&encoded[1..HEAD]);
                 put_varint(&mut bytes, text.len() as u64);
                 bytes.extend_from_slice(text);
@@ -314,7 +418,7 @@ impl State {
                 stamp: register.stamp(),
                 deadline: register.deadline(),
                 text: Arc::new(text.into_owned()),
-                counted: register.is_counted().then(|| Arc::new(register)),
+                whole: (!is_one_write).then(|| Arc::new(register)),
             })),
             _ => State::Packed(bytes),
         }

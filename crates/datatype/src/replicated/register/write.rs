@@ -24,6 +24,12 @@ pub fn set(writer: &Writer, value: &[u8], deadline: u64, ops: &mut Vec<u8>) {
     pack::push_parts(ops, &head, value);
 }
 
+/// Writes a value and keeps the deadline, which another replica may be changing at the same time.
+pub fn set_keeping(view: View<'_>, writer: &Writer, value: &[u8], ops: &mut Vec<u8>) {
+    let register = view.register();
+    tell(&register.rewritten(writer.stamp, value.to_vec()), ops);
+}
+
 pub fn delete(writer: &Writer, ops: &mut Vec<u8>) {
     tell(&Lattice::deleted(writer.stamp), ops);
 }
@@ -37,6 +43,7 @@ pub fn increment(
 ) -> Result<i64, ValueError> {
     let sum = integer::increment(view.text(), by)?;
     let mut register = view.register();
+    register.begin_count(writer.stamp);
     let added = register.counter.add(writer.stamp.replica, by);
     added.map_err(|_| ValueError::Overflow)?;
     tell(&register, ops);
@@ -55,6 +62,7 @@ pub fn increment_float(
     let current = LongDouble::parse(text).ok_or(ValueError::NotFloat)?;
     let sum = current.checked_add(by).ok_or(ValueError::NanOrInfinity)?;
     let mut register = view.register();
+    register.begin_count(writer.stamp);
     add_float(&mut register, by, writer)?;
     tell(&register, ops);
     Ok(sum.to_text())
@@ -77,18 +85,22 @@ pub(in crate::replicated) fn add_float(
     Ok(())
 }
 
-/// Rewrites the text that is read with another deadline; returns whether there was any.
+/// Sets another deadline, with a stamp of its own, and leaves value and increments as they are; returns whether there
+/// is anything to read.
 pub fn expire_at(view: View<'_>, deadline: u64, writer: &Writer, ops: &mut Vec<u8>) -> bool {
-    let text = view.text();
-    if let Some(text) = text {
-        set(writer, text, deadline, ops);
+    let mut register = view.register();
+    let is_there = register.set_deadline(writer.stamp, deadline);
+    if is_there || register.has_expired() {
+        tell(&register, ops);
     }
-    text.is_some()
+    is_there
 }
 
-/// The operation of every replica when the deadline has passed; see [`Stamp::expired`].
+/// The operation of every replica when the deadline has passed; see [`Lattice::expire`].
 pub fn expire(view: View<'_>, ops: &mut Vec<u8>) {
-    tell(&Lattice::deleted(view.stamp().expired()), ops);
+    if view.deadline() > 0 {
+        tell(&view.register().expiry(), ops);
+    }
 }
 
 fn tell(register: &Lattice, ops: &mut Vec<u8>) {

@@ -51,7 +51,7 @@ impl Pair {
         }
     }
 
-    fn log(&mut self) {
+    pub(super) fn log(&mut self) {
         for (shard, log) in self.shards.iter_mut().zip(&mut self.logs) {
             shard.tell_horizon();
             log.append(shard.journal());
@@ -78,7 +78,7 @@ impl Pair {
     }
 
     /// A write that the other does not receive yet.
-    fn write_untold(&mut self, at: usize, write: impl FnOnce(&mut Shard)) -> bool {
+    pub(super) fn write_untold(&mut self, at: usize, write: impl FnOnce(&mut Shard)) -> bool {
         let time = self.now.unix_us << COUNTER_BITS;
         self.stamp.time = time.max(self.stamp.time + 1);
         let stamp = Stamp {
@@ -107,7 +107,7 @@ impl Pair {
         }
     }
 
-    fn tell(&mut self, at: usize, name: &[u8]) {
+    pub(super) fn tell(&mut self, at: usize, name: &[u8]) {
         let (mut chunks, now) = (Vec::new(), self.now);
         let key = self.shards[at].key(name);
         self.shards[at].show_replica(0, key, now, &mut |tag, chunk| {
@@ -315,7 +315,7 @@ fn what_one_file_says_has_gone_is_said_in_those_that_still_have_it() {
 }
 
 impl Pair {
-    fn count(&mut self, at: usize, name: &[u8], by: i64) {
+    pub(super) fn count(&mut self, at: usize, name: &[u8], by: i64) {
         let now = self.now;
         self.write(at, name, |shard| {
             let key = shard.key(name);

@@ -4,6 +4,7 @@ mod by_slot;
 mod collections;
 mod converted;
 mod counts;
+mod dated;
 mod deadlines;
 mod ended;
 mod files;

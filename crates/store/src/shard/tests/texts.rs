@@ -9,19 +9,23 @@ use rufous_base::Now;
 use rufous_lattice::Stamp;
 use std::collections::BTreeMap;
 
-/// The last write, and its increments, each with its dot.
+/// The last write, and its increments, each with its dot; and beside them the last deadline.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Text {
     stamp: Stamp,
     value: Option<Vec<u8>>,
-    deadline: u64,
     added: BTreeMap<Stamp, i64>,
-    /// The last removal that any replica has forgotten.
+    /// When it was set, its time, 0 for none, and whether it has passed.
+    deadline: (Stamp, bool, u64),
+    /// The last state that any replica has forgotten.
     forgotten: Stamp,
 }
 
 impl Text {
     fn read(&self) -> Option<Vec<u8>> {
+        if self.is_hidden() {
+            return None;
+        }
         if self.added.is_empty() {
             return self.value.clone();
         }
@@ -29,6 +33,49 @@ impl Text {
         let base: i64 = std::str::from_utf8(base).ok()?.parse().ok()?;
         let sum = base + self.added.values().sum::<i64>();
         Some(sum.to_string().into_bytes())
+    }
+
+    /// Whether the deadline has passed, and nothing was counted since.
+    fn is_hidden(&self) -> bool {
+        let (set, has_passed, _) = self.deadline;
+        let is_since = self.stamp == self.stamp.expired() && self.stamp >= set.expired();
+        has_passed && !is_since
+    }
+
+    fn newest(&self) -> Stamp {
+        let (set, has_passed, _) = self.deadline;
+        self.stamp.max(if has_passed { set.expired() } else { set })
+    }
+
+    /// A write with a deadline, which may have passed already; `None`: it keeps the one before.
+    fn write(&mut self, stamp: Stamp, value: Option<Vec<u8>>, deadline: Option<u64>) {
+        let is_new = self.read().is_none();
+        (self.stamp, self.value) = (stamp, value);
+        self.added.clear();
+        match deadline {
+            None if !is_new => {}
+            at => self.deadline = (stamp, false, at.unwrap_or(0)),
+        }
+    }
+
+    fn count(&mut self, stamp: Stamp, by: i64) {
+        if self.read().is_none() {
+            // A deadline on a removal is void.
+            let (set, has_passed, at) = self.deadline;
+            if at > 0 && !has_passed {
+                self.deadline = if (at * 1000) << 12 <= stamp.time {
+                    (set, true, at)
+                } else {
+                    (stamp, false, 0)
+                };
+            }
+            if self.is_hidden() {
+                self.stamp = self.newest().expired();
+            }
+            self.value = None;
+            self.added.clear();
+        }
+        self.added.insert(stamp, by);
     }
 }
 
@@ -38,45 +85,38 @@ impl Model for Text {
         let by = rng.below(100) as i64 - 50;
         let later = now.unix_ms() + rng.below(40);
         let long = if rng.below(6) == 0 { 5000 } else { 3 };
-        let set = |value: Vec<u8>, deadline| Text {
-            stamp,
-            value: Some(value),
-            deadline,
-            ..Text::default()
-        };
-        match rng.below(8) {
-            0 | 1 => {
+        match rng.below(10) {
+            what @ 0..3 => {
                 let digits = by.to_string().into_bytes();
                 let value = NewValue::Copy(&digits);
-                shard.set(0, key, value, ExpirySetting::Clear, now);
-                *self = set(digits, 0);
+                let expiry = [ExpirySetting::Clear, ExpirySetting::Keep][what as usize / 2];
+                shard.set(0, key, value, expiry, now);
+                self.write(stamp, Some(digits), Some(0).filter(|_| what < 2));
             }
-            2 => {
+            3 => {
                 let value = vec![b'x'; long];
                 let expiry = ExpirySetting::At(later);
                 shard.set(0, key, NewValue::Copy(&value), expiry, now);
-                *self = set(value, later);
+                self.write(stamp, Some(value), Some(later));
             }
-            3 => {
+            4 => {
                 let removed = shard.remove(0, key, now);
                 assert_eq!(removed, self.read().is_some());
                 if removed {
-                    *self = Text {
-                        stamp,
-                        ..Text::default()
-                    };
+                    self.write(stamp, None, Some(0));
                 }
             }
-            4 => {
-                let there = shard.set_expire_at(0, key, Some(later), now);
+            what @ 5..7 => {
+                let at = Some(later).filter(|_| what == 5);
+                let there = shard.set_expire_at(0, key, at, now);
                 assert_eq!(there, self.read().is_some());
-                if let Some(value) = self.read() {
-                    *self = set(value, later);
+                if there {
+                    self.deadline = (stamp, false, at.unwrap_or(0));
                 }
             }
             _ => match strings::increment(&mut shard.at(0, key, now), by) {
                 Some(Ok(sum)) => {
-                    self.added.insert(stamp, by);
+                    self.count(stamp, by);
                     assert_eq!(self.read(), Some(sum.to_string().into_bytes()));
                 }
                 Some(Err(_)) => assert!(self.value.as_ref().is_some_and(|v| v[0] == b'x')),
@@ -88,20 +128,21 @@ impl Model for Text {
 
     fn merge(&mut self, other: &Text, _: u64) {
         let forgotten = self.forgotten.max(other.forgotten);
+        let deadline = self.deadline.max(other.deadline);
         if other.stamp > self.stamp {
             self.clone_from(other);
         } else if other.stamp == self.stamp {
             self.added.extend(&other.added);
         }
-        self.forgotten = forgotten;
+        (self.forgotten, self.deadline) = (forgotten, deadline);
     }
 
     fn expire(&mut self, now: Now) {
-        if self.deadline > 0 && self.deadline <= now.unix_ms() {
-            *self = Text {
-                stamp: self.stamp.expired(),
-                ..Text::default()
-            };
+        let (set, has_passed, at) = self.deadline;
+        let has_content = self.value.is_some() || !self.added.is_empty();
+        let is_due = at > 0 && at <= now.unix_ms();
+        if is_due && !has_passed && has_content {
+            self.deadline = (set, true, at);
         }
     }
 
@@ -109,8 +150,8 @@ impl Model for Text {
     /// has not forgotten it.
     fn forget(&mut self, horizon: u64) {
         assert!(self.read().is_none());
-        assert!(self.stamp.time <= horizon || self.stamp <= self.forgotten);
-        self.forgotten = self.forgotten.max(self.stamp);
+        assert!(self.newest().time <= horizon || self.newest() <= self.forgotten);
+        self.forgotten = self.forgotten.max(self.newest());
     }
 
     fn shown(&self) -> String {
