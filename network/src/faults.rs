@@ -1,7 +1,7 @@
 //! What goes wrong, by a seed: kinds in turn, in an order and with numbers of the seed.
 //!
 //! Clients reach a node that is cut off from other nodes: what it answers then is what
-//! matters. One node at a time is in trouble, as each slot has two copies.
+//! matters. With two copies of each slot one node at a time is in trouble, with three also two.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use rufous_sim::engine::random::Random;
 
+use crate::demo::disk;
 use crate::filters::{self, Cut, Tool};
 use crate::lattice::acts::How;
 use crate::nodes::Nodes;
@@ -41,6 +42,10 @@ pub enum Fault {
     Killed,
     /// It stands still.
     Paused,
+    /// Its disk has no space left.
+    FullDisk,
+    /// Each write to its disk waits.
+    HungDisk,
     /// Isolated again and again, for so many milliseconds.
     Flapping(u64),
     /// Every node is cut off from all others and from etcd. No strict key can be served
@@ -59,6 +64,23 @@ pub struct Round {
     pub time: Duration,
 }
 
+/// A fault, and sometimes another one that another node has meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    pub first: Round,
+    pub second: Option<Round>,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.first)?;
+        match &self.second {
+            Some(second) => write!(f, ", and {second}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for Round {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (node, other, tool) = (self.node, self.other, self.tool);
@@ -75,6 +97,8 @@ impl fmt::Display for Round {
             Fault::Slow(ms) => write!(f, "{ms} ms between node {node} and others"),
             Fault::Killed => write!(f, "node {node} is killed, and starts again"),
             Fault::Paused => write!(f, "node {node} stands still"),
+            Fault::FullDisk => write!(f, "node {node} has a full disk"),
+            Fault::HungDisk => write!(f, "node {node} has a disk that hangs"),
             Fault::Flapping(ms) => {
                 write!(
                     f,
@@ -87,42 +111,75 @@ impl fmt::Display for Round {
     }
 }
 
-/// The rounds of a seed: each kind once before any comes again.
-pub fn plan(seed: u64, rounds: usize, nodes: usize, tools: &[Tool]) -> Vec<Round> {
+/// What a machine and a run allow.
+#[derive(Clone, Debug)]
+pub struct Means {
+    pub nodes: usize,
+    pub tools: Vec<Tool>,
+    /// Each node has a disk of its own.
+    pub disks: bool,
+    /// Nodes of a chain that may be in trouble at once.
+    pub at_once: usize,
+}
+
+/// The troubles of a seed: each kind of fault once before any comes again. In every third one, where copies allow
+/// it, two nodes have one each.
+pub fn plan(seed: u64, rounds: usize, means: &Means) -> Vec<Trouble> {
     let mut random = Random::new(seed, "faults");
     let mut plan = Vec::new();
     while plan.len() < rounds {
-        let mut kinds = kinds(&mut random, tools);
+        let mut kinds = kinds(&mut random, means);
         while let (false, true) = (kinds.is_empty(), plan.len() < rounds) {
             let fault = kinds.swap_remove(random.index(kinds.len()));
-            let node = 1 + random.index(nodes);
-            let other = 1 + (node + random.index(nodes - 1)) % nodes;
-            plan.push(Round {
-                fault,
-                node,
-                other,
-                tool: *random.pick(tools),
-                // Shorter and longer than what it takes to be given up by others.
-                time: Duration::from_millis(random.between(500, 6_000)),
+            let node = 1 + random.index(means.nodes);
+            let first = round(&mut random, fault, node, means);
+            let second = (means.at_once > 1 && random.chance(0.3)).then(|| {
+                let fault = *random.pick(&SECOND);
+                round(&mut random, fault, first.other, means)
             });
+            plan.push(Trouble { first, second });
         }
     }
     plan
 }
 
-/// What comes after them.
-pub fn last(seed: u64, tools: &[Tool]) -> Round {
-    let mut random = Random::new(seed, "the last fault");
+/// Faults that may come to a second node.
+const SECOND: [Fault; 5] = [
+    Fault::Killed,
+    Fault::Paused,
+    Fault::Isolated,
+    Fault::Deaf,
+    Fault::Mute,
+];
+
+fn round(random: &mut Random, fault: Fault, node: usize, means: &Means) -> Round {
     Round {
+        fault,
+        node,
+        other: 1 + (node + random.index(means.nodes - 1)) % means.nodes,
+        tool: *random.pick(&means.tools),
+        // Shorter and longer than what it takes to be given up by others.
+        time: Duration::from_millis(random.between(500, 6_000)),
+    }
+}
+
+/// What comes after them.
+pub fn last(seed: u64, tools: &[Tool]) -> Trouble {
+    let mut random = Random::new(seed, "the last fault");
+    let first = Round {
         fault: Fault::AllApart,
         node: 1,
         other: 2,
         tool: *random.pick(tools),
         time: Duration::from_millis(random.between(500, 6_000)),
+    };
+    Trouble {
+        first,
+        second: None,
     }
 }
 
-fn kinds(random: &mut Random, tools: &[Tool]) -> Vec<Fault> {
+fn kinds(random: &mut Random, means: &Means) -> Vec<Fault> {
     let mut kinds = vec![
         Fault::Isolated,
         Fault::Deaf,
@@ -137,67 +194,86 @@ fn kinds(random: &mut Random, tools: &[Tool]) -> Vec<Fault> {
         Fault::Paused,
         Fault::Flapping(random.between(50, 900)),
     ];
-    if tools.contains(&Tool::Iptables) {
+    if means.disks {
+        kinds.extend([Fault::FullDisk, Fault::HungDisk]);
+    }
+    if means.tools.contains(&Tool::Iptables) {
         kinds.push(Fault::Lossy(random.between(2, 30) as u32));
     }
     kinds
 }
 
-impl Round {
-    /// Has it happen, holds it for its time, and heals, also where holding fails.
+impl Trouble {
+    /// Has it happen, holds it for the time of the first fault, and heals, also where holding fails.
     pub fn happen(&self, nodes: &mut Nodes, hold: impl Fn(Duration) -> Result<()>) -> Result<()> {
+        let Some(second) = &self.second else {
+            return self.first.happen(nodes, hold);
+        };
+        second.begin(nodes)?;
+        let held = self.first.happen(nodes, hold);
+        second.end(nodes).and(held)
+    }
+
+    /// The nodes that run and that clients reach without loss, and how they are.
+    pub fn reached(&self, nodes: usize) -> Vec<(usize, How)> {
+        let reached = self.first.reached(nodes);
+        let Some(second) = &self.second else {
+            return reached;
+        };
+        // With two faults it is not known how a node with one of them is.
+        let sound = |no: usize| no != second.node && no != self.first.node;
+        reached.into_iter().filter(|(no, _)| sound(*no)).collect()
+    }
+}
+
+impl Round {
+    fn happen(&self, nodes: &mut Nodes, hold: impl Fn(Duration) -> Result<()>) -> Result<()> {
+        let Fault::Flapping(ms) = self.fault else {
+            self.begin(nodes)?;
+            let held = hold(self.time);
+            return self.end(nodes).and(held);
+        };
+        let half = Duration::from_millis(ms);
+        let times = self.time.as_millis() / (2 * half.as_millis()).max(1) + 1;
+        (0..times).try_for_each(|_| {
+            self.begin(nodes)?;
+            let held = hold(half);
+            self.end(nodes).and(held)?;
+            std::thread::sleep(half);
+            Ok(())
+        })
+    }
+
+    fn begin(&self, nodes: &mut Nodes) -> Result<()> {
         match self.fault {
-            Fault::Unplugged => {
-                let host = Host::of_node(self.node);
-                host.plug(false)?;
-                let held = hold(self.time);
-                host.plug(true).and(held)
+            Fault::Unplugged => Host::of_node(self.node).plug(false),
+            Fault::Lossy(percent) => filters::lose(&Host::of_node(self.node), percent),
+            Fault::Slow(ms) => nodes.delay(self.node, Duration::from_millis(ms)),
+            Fault::Killed => nodes.kill(self.node),
+            Fault::Paused => nodes.pause(self.node, true),
+            Fault::FullDisk => disk::fill(nodes.folder(self.node)?),
+            Fault::HungDisk => disk::freeze(nodes.folder(self.node)?),
+            _ => {
+                let cuts = self.cuts(nodes.all().len());
+                cuts.iter().try_for_each(Cut::close)
             }
-            Fault::Lossy(percent) => {
-                let host = Host::of_node(self.node);
-                filters::lose(&host, percent)?;
-                let held = hold(self.time);
-                filters::stop_losing(&host, percent).and(held)
-            }
-            Fault::Slow(ms) => {
-                nodes.delay(self.node, Duration::from_millis(ms))?;
-                let held = hold(self.time);
-                nodes.delay(self.node, Duration::ZERO).and(held)
-            }
-            Fault::Killed => {
-                nodes.kill(self.node)?;
-                let held = hold(self.time);
-                nodes.start_again(self.node).and(held)
-            }
-            Fault::Paused => {
-                nodes.pause(self.node, true)?;
-                let held = hold(self.time);
-                nodes.pause(self.node, false).and(held)
-            }
-            Fault::Flapping(ms) => {
-                let half = Duration::from_millis(ms);
-                let times = self.time.as_millis() / (2 * half.as_millis()).max(1) + 1;
-                (0..times).try_for_each(|_| {
-                    self.closed(nodes.all().len(), half, &hold)?;
-                    std::thread::sleep(half);
-                    Ok(())
-                })
-            }
-            _ => self.closed(nodes.all().len(), self.time, &hold),
         }
     }
 
-    /// Closes all directions that it is about, and opens them again.
-    fn closed(
-        &self,
-        nodes: usize,
-        time: Duration,
-        hold: impl Fn(Duration) -> Result<()>,
-    ) -> Result<()> {
-        let cuts = self.cuts(nodes);
-        cuts.iter().try_for_each(Cut::close)?;
-        let held = hold(time);
-        cuts.iter().try_for_each(Cut::open).and(held)
+    fn end(&self, nodes: &mut Nodes) -> Result<()> {
+        match self.fault {
+            Fault::Unplugged => Host::of_node(self.node).plug(true),
+            Fault::Lossy(percent) => filters::stop_losing(&Host::of_node(self.node), percent),
+            Fault::Slow(_) => nodes.delay(self.node, Duration::ZERO),
+            Fault::Killed => nodes.start_again(self.node),
+            Fault::Paused => nodes.pause(self.node, false),
+            Fault::FullDisk => disk::free(nodes.folder(self.node)?),
+            Fault::HungDisk => disk::thaw(nodes.folder(self.node)?),
+            _ => {
+                let cuts = self.cuts(nodes.all().len());
+                cuts.iter().try_for_each(Cut::open)
+            }
+        }
     }
 
     /// The nodes that run and that clients reach without loss, and how they are.
@@ -207,7 +283,12 @@ impl Round {
             Fault::Isolated | Fault::Deaf | Fault::Mute | Fault::Flapping(_) => {
                 (How::Met, Some(How::Alone))
             }
-            Fault::Unplugged | Fault::Lossy(_) | Fault::Killed | Fault::Paused => (How::Met, None),
+            Fault::Unplugged
+            | Fault::Lossy(_)
+            | Fault::Killed
+            | Fault::Paused
+            | Fault::FullDisk
+            | Fault::HungDisk => (How::Met, None),
             _ => (How::Met, Some(How::Met)),
         };
         let how = |no| if no == self.node { own } else { Some(others) };
@@ -248,9 +329,13 @@ impl Round {
                 let apart = pairs.filter(|(from, to)| from != to);
                 apart.map(|(from, to)| cut(from, to)).collect()
             }
-            Fault::Unplugged | Fault::Lossy(_) | Fault::Slow(_) | Fault::Killed | Fault::Paused => {
-                Vec::new()
-            }
+            Fault::Unplugged
+            | Fault::Lossy(_)
+            | Fault::Slow(_)
+            | Fault::Killed
+            | Fault::Paused
+            | Fault::FullDisk
+            | Fault::HungDisk => Vec::new(),
         }
     }
 }
@@ -260,28 +345,62 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
+    fn means(nodes: usize, tools: &[Tool]) -> Means {
+        Means {
+            nodes,
+            tools: tools.to_vec(),
+            disks: tools.contains(&Tool::Iptables),
+            at_once: 1,
+        }
+    }
+
     const TOOLS: [Tool; 2] = [Tool::Routes, Tool::Iptables];
 
     #[test]
     fn a_seed_is_a_plan_and_another_one_another() {
-        let of = |seed| plan(seed, 40, 3, &TOOLS);
+        let of = |seed| plan(seed, 40, &means(3, &TOOLS));
         assert_eq!(of(7), of(7));
         assert_ne!(of(7), of(8));
     }
 
     #[test]
+    fn two_nodes_are_in_trouble_only_where_copies_allow_it() {
+        let of = |at_once| {
+            let means = Means {
+                at_once,
+                ..means(3, &TOOLS)
+            };
+            plan(3, 60, &means)
+        };
+        assert!(of(1).iter().all(|trouble| trouble.second.is_none()));
+        let two: Vec<_> = { of(2).into_iter() }
+            .filter_map(|trouble| Some((trouble, trouble.second?)))
+            .collect();
+        assert!(two.len() > 5);
+        for (trouble, second) in two {
+            assert_ne!(trouble.first.node, second.node);
+            let reached = trouble.reached(3);
+            assert!(reached.iter().all(|(no, _)| *no != second.node), "{trouble}");
+        }
+    }
+
+    #[test]
     fn each_kind_comes_before_any_comes_again() {
         for seed in 0..50 {
+            let rounds = |rounds, means: &Means| {
+                let plan = plan(seed, rounds, means).into_iter();
+                plan.map(|trouble| trouble.first).collect::<Vec<_>>()
+            };
             let kind = |round: &Round| std::mem::discriminant(&round.fault);
-            let rounds = plan(seed, 26, 4, &TOOLS);
-            for turn in rounds.chunks(13) {
+            let without = rounds(12, &means(3, &TOOLS[..1]));
+            let rounds = rounds(30, &means(4, &TOOLS));
+            for turn in rounds.chunks(15) {
                 let kinds: std::collections::HashSet<_> = turn.iter().map(kind).collect();
-                assert_eq!(kinds.len(), 13, "{turn:?}");
+                assert_eq!(kinds.len(), 15, "{turn:?}");
             }
             assert!(rounds.iter().all(|round| round.node != round.other
                 && (1..=4).contains(&round.node)
                 && (1..=4).contains(&round.other)));
-            let without = plan(seed, 12, 3, &TOOLS[..1]);
             assert!(without.iter().all(|round| round.tool == Tool::Routes));
             assert!(!without.iter().any(|r| matches!(r.fault, Fault::Lossy(_))));
         }

@@ -15,15 +15,21 @@
 //! | [`nodes`] | processes: nodes, and the etcd through which they agree |
 //! | [`faults`] | what goes wrong, by a seed |
 //! | [`clients`] | who writes and reads |
+//! | [`door`] | a client's connection |
+//! | [`appends`] | transactions that read lists and append to them: clients and verdict |
 //! | [`registers`] | which keys, and how long |
 //! | [`lattice`] | the same of lattice keys: clients, history, verdict |
 //! | [`history`] | what was asked and answered, and as a file |
 //! | [`verdict`] | whether it can be |
 //! | [`run`] | one run |
+//! | [`demo`] | each fault in turn, and a table of what clients saw |
 #![forbid(unsafe_code)]
 
+pub mod appends;
 pub mod clients;
 pub mod delay;
+pub mod demo;
+pub mod door;
 pub mod faults;
 pub mod filters;
 pub mod history;

@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
+use rufous_network::demo::Demo;
 use rufous_network::run::{self, Run};
 use rufous_network::{delay, history, space};
 
@@ -30,7 +31,7 @@ struct Options {
     #[arg(long)]
     seed: Option<u64>,
     /// Faults, one after the other
-    #[arg(long, default_value_t = 13)]
+    #[arg(long, default_value_t = 15)]
     rounds: usize,
     /// Leave out so many of them at the beginning
     #[arg(long, default_value_t = 0)]
@@ -40,12 +41,28 @@ struct Options {
     /// Workers of each node
     #[arg(long, default_value_t = 2)]
     workers: usize,
+    /// Copies of each slot; with three, two nodes are in trouble at once at times
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=3))]
+    copies: u8,
     /// Rufous's binary [default: the one beside this program]
     #[arg(long, value_name = "PATH")]
     rufous: Option<PathBuf>,
     /// Folder for histories of runs that fail
     #[arg(long, value_name = "PATH", default_value = "target/network")]
     keep: PathBuf,
+}
+
+#[derive(Args)]
+struct DemoOptions {
+    /// Workers of each node
+    #[arg(long, default_value_t = 2)]
+    workers: usize,
+    /// Rufous's binary [default: the one beside this program]
+    #[arg(long, value_name = "PATH")]
+    rufous: Option<PathBuf>,
+    /// Only faults whose name has this in it; may be repeated
+    #[arg(long, value_name = "PART")]
+    only: Vec<String>,
 }
 
 #[derive(Subcommand)]
@@ -57,6 +74,17 @@ enum Command {
     /// Pass on connections with a delay; `run` starts it
     #[command(hide = true)]
     Delay { listen: SocketAddr, to: SocketAddr },
+    /// Each fault in turn under transactions, counters and lattice writes, and a table of what clients saw
+    Faults {
+        #[command(flatten)]
+        demo: DemoOptions,
+    },
+    /// The demonstration itself, in namespaces that are made already
+    #[command(hide = true)]
+    FaultsInside {
+        #[command(flatten)]
+        demo: DemoOptions,
+    },
     /// The run itself, in namespaces that are made already
     #[command(hide = true)]
     Inside {
@@ -78,6 +106,8 @@ fn main() -> ExitCode {
         Some(Command::Judge { file }) => judge(&file),
         Some(Command::Delay { listen, to }) => delay::serve(listen, to).map(|()| true),
         Some(Command::Inside { options }) => inside(options),
+        Some(Command::Faults { .. }) => start_again("faults-inside", 1),
+        Some(Command::FaultsInside { demo }) => faults(demo),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -111,17 +141,42 @@ fn start(options: &Options) -> Result<bool> {
     Ok(status.success())
 }
 
-fn inside(options: Options) -> Result<bool> {
+/// The same arguments after another command, in namespaces of its own.
+fn start_again(command: &str, skip: usize) -> Result<bool> {
+    if let Some(obstacle) = space::obstacle() {
+        println!("skipped: {obstacle}");
+        return Ok(true);
+    }
+    let mut words: Vec<String> = std::env::args().skip(1 + skip).collect();
+    words.insert(0, command.to_owned());
+    Ok(space::again(&std::env::current_exe()?, &words)?.success())
+}
+
+fn faults(options: DemoOptions) -> Result<bool> {
+    let demo = Demo {
+        workers: options.workers,
+        rufous: server(options.rufous)?,
+        only: options.only,
+    };
+    demo.run()
+}
+
+fn server(given: Option<PathBuf>) -> Result<PathBuf> {
     let beside = std::env::current_exe()?.with_file_name("rufous");
-    let rufous = options.rufous.unwrap_or(beside);
-    let rufous = { rufous.canonicalize() }
-        .with_context(|| format!("no server at {}: build it first", rufous.display()))?;
+    let rufous = given.unwrap_or(beside);
+    { rufous.canonicalize() }
+        .with_context(|| format!("no server at {}: build it first", rufous.display()))
+}
+
+fn inside(options: Options) -> Result<bool> {
+    let rufous = server(options.rufous)?;
     let run = Run {
         seed: options.seed.context("a seed")?,
         rounds: options.rounds,
         skip: options.skip,
         nodes: usize::from(options.nodes),
         workers: options.workers,
+        copies: usize::from(options.copies),
         rufous,
         keep: options.keep,
     };

@@ -1,5 +1,7 @@
 //! The processes: nodes of a cluster, each in a namespace with its folder, its etcd in another.
 
+mod operate;
+
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,13 +13,12 @@ use anyhow::{Context, Result, bail, ensure};
 use rufous_bench::client::{Client, Reply};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::demo::disk;
 use crate::lattice;
 use crate::space::Host;
 
 /// The cluster's name.
 const NAME: &str = "network";
-/// Copies of each slot: one node may be down.
-const COPIES: usize = 2;
 /// What never happens ends a run after so long.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks of who waits.
@@ -33,12 +34,18 @@ pub struct Plan {
     pub workers: usize,
     /// Has the processes' folders.
     pub folder: PathBuf,
+    /// Each node has a disk of its own.
+    pub disks: bool,
+    /// Copies of each slot: one node less may be in trouble.
+    pub copies: usize,
 }
 
 /// See the module's description.
 pub struct Nodes {
     plan: Plan,
     nodes: Vec<Node>,
+    /// A node under an address that no one reaches.
+    unreached: Option<Process>,
     _etcd: Process,
 }
 
@@ -47,6 +54,8 @@ pub struct Node {
     pub no: usize,
     pub host: Host,
     folder: PathBuf,
+    /// Its permanent id.
+    id: String,
     /// None while it is down.
     process: Option<Process>,
     way: Way,
@@ -75,10 +84,14 @@ impl Nodes {
             _etcd: etcd(&plan.folder)?,
             plan,
             nodes: Vec::new(),
+            unreached: None,
         };
         for no in 1..=nodes {
             let folder = all.plan.folder.join(format!("node{no}"));
-            std::fs::create_dir_all(&folder)?;
+            match all.plan.disks {
+                true => disk::make(&folder)?,
+                false => std::fs::create_dir_all(&folder)?,
+            }
             let file = folder.with_extension("toml");
             std::fs::write(file, lattice::CONFIGURATION)?;
             let host = Host::of_node(no);
@@ -87,6 +100,7 @@ impl Nodes {
                 no,
                 host,
                 folder,
+                id: format!("{no:040x}"),
                 process: None,
                 way,
             });
@@ -106,10 +120,32 @@ impl Nodes {
 
     /// From its folder, if there is something in it.
     pub fn start_again(&mut self, no: usize) -> Result<()> {
+        self.start_in(no, &[])
+    }
+
+    /// Likewise, with these variables of the environment.
+    pub fn start_in(&mut self, no: usize, environment: &[(&str, &str)]) -> Result<()> {
+        self.launch(no, environment)?;
+        self.node(no)?.answers()
+    }
+
+    /// Starts a node that may not be able to answer yet.
+    pub fn launch(&mut self, no: usize, environment: &[(&str, &str)]) -> Result<()> {
         let plan = self.plan.clone();
         let node = self.node(no)?;
-        node.process = Some(node.spawn(&plan)?);
-        node.answers()
+        let mut command = node.command(&plan)?;
+        let child = command.envs(environment.iter().copied()).spawn();
+        let child = child.with_context(|| format!("starting {}", plan.program.display()))?;
+        node.process = Some(Process(child));
+        Ok(())
+    }
+
+    /// Starts nodes in this order, and waits until all of them answer.
+    pub fn start_all(&mut self, order: &[usize]) -> Result<()> {
+        for no in order {
+            self.launch(*no, &[])?;
+        }
+        order.iter().try_for_each(|no| self.node(*no)?.answers())
     }
 
     /// `kill -9`.
@@ -122,11 +158,24 @@ impl Nodes {
 
     /// It does nothing, and does not know it; or goes on.
     pub fn pause(&mut self, no: usize, pauses: bool) -> Result<()> {
-        let node = self.node(no)?;
-        let process = node.process.as_ref().context("it does not run")?;
-        let pid = Pid::from_raw(i32::try_from(process.0.id())?).context("no process")?;
         let signal = if pauses { Signal::STOP } else { Signal::CONT };
-        Ok(kill_process(pid, signal)?)
+        self.node(no)?.signal(signal)
+    }
+
+    /// Ends a node in good order, and fails where its exit code is not 0.
+    pub fn stop(&mut self, no: usize) -> Result<()> {
+        let node = self.node(no)?;
+        node.signal(Signal::TERM)?;
+        let mut process = node.process.take().context("it does not run")?;
+        let began = Instant::now();
+        loop {
+            if let Some(status) = process.0.try_wait()? {
+                ensure!(status.success(), "node {no} ended with {status}");
+                return Ok(());
+            }
+            ensure!(began.elapsed() < PATIENCE, "node {no} does not stop");
+            std::thread::sleep(LOOKS);
+        }
     }
 
     /// What other nodes and it say to each other takes so long from now on, each way.
@@ -193,35 +242,40 @@ impl Node {
         (self.host.address, of + self.no as u16).into()
     }
 
-    fn spawn(&self, plan: &Plan) -> Result<Process> {
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let process = self.process.as_ref().context("it does not run")?;
+        let pid = Pid::from_raw(i32::try_from(process.0.id())?).context("no process")?;
+        Ok(kill_process(pid, signal)?)
+    }
+
+    /// The server, with its output in the node's log.
+    fn command(&self, plan: &Plan) -> Result<Command> {
         let log = self.log();
         let out = OpenOptions::new().create(true).append(true).open(&log)?;
         let inner = inner(self.no);
         let etcd = format!("etcd://{}:2379", Host::of_etcd().address);
         let address = self.host.address.to_string();
-        let child = self
-            .host
-            .command(&plan.program)
+        let mut command = self.host.command(&plan.program);
+        command
             .args(["server", "--bind", &address, "--save", "", "--config"])
             .arg(self.folder.with_extension("toml"))
             .args(["--appendonly", "yes", "--admin-port", "0", "--pin", "no"])
             .args(["--protected-mode", "no"])
             .args(["--port", &self.plain().port().to_string()])
             .args(["--workers", &plan.workers.to_string()])
-            .args(["--cluster-name", NAME])
+            .args(["--cluster-name", NAME, "--cluster-id", &self.id])
+            .args(["--log-segment-size", "4mb"])
             .args(["--cluster-listen", &inner.to_string()])
             .args(["--cluster-advertise", &address])
             .args(["--cluster-clients", &self.door().to_string()])
-            .args(["--cluster-copies", &COPIES.to_string()])
+            .args(["--cluster-copies", &plan.copies.to_string()])
             .args(["--cluster-coordinator", &etcd])
             .arg("--dir")
             .arg(&self.folder)
             .stdin(Stdio::null())
             .stdout(out.try_clone()?)
-            .stderr(out)
-            .spawn()
-            .with_context(|| format!("starting {}", plan.program.display()))?;
-        Ok(Process(child))
+            .stderr(out);
+        Ok(command)
     }
 
     fn answers(&mut self) -> Result<()> {

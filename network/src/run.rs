@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::appends::{self, Came, Transaction};
 use crate::clients::{Clients, Seen};
-use crate::faults::{self, Round};
+use crate::demo::disk;
+use crate::faults::{self, Means, Trouble};
 use crate::history::History;
 use crate::lattice::clients::Door;
 use crate::nodes::{Node, Nodes, Plan};
@@ -30,6 +32,8 @@ pub struct Run {
     pub skip: usize,
     pub nodes: usize,
     pub workers: usize,
+    /// Copies of each slot.
+    pub copies: usize,
     /// The server.
     pub rufous: PathBuf,
     /// Where histories of runs that fail are kept.
@@ -69,10 +73,19 @@ impl Run {
                 .collect::<Vec<_>>()
                 .join(" and ")
         );
+        let disks = match disk::obstacle() {
+            None => true,
+            Some(obstacle) => {
+                println!("  without faults of disks: {obstacle}");
+                false
+            }
+        };
         let plan = Plan {
             program: self.rufous.clone(),
             workers: self.workers,
             folder: folder.to_owned(),
+            disks,
+            copies: self.copies,
         };
         let mut nodes = Nodes::start(plan, self.nodes)?;
         let took = nodes.until_whole()?;
@@ -89,16 +102,23 @@ impl Run {
         });
         let shared = lattice::clients::Clients::start(&doors.collect::<Vec<_>>(), self.seed);
         let plain = nodes.all().iter().map(Node::plain).collect();
-        let doors = nodes.all().iter().map(Node::door).collect();
+        let doors: Vec<_> = nodes.all().iter().map(Node::door).collect();
+        let appends = appends::Clients::start(&doors, self.seed);
         let clients = Clients::start(plain, doors, self.seed);
-        let rounds = faults::plan(self.seed, self.rounds, self.nodes, &tools);
+        let means = Means {
+            nodes: self.nodes,
+            tools: tools.clone(),
+            disks,
+            at_once: self.copies - 1,
+        };
+        let rounds = faults::plan(self.seed, self.rounds, &means);
         let rounds = rounds.iter().enumerate().skip(self.skip);
         let happened = { rounds }.try_for_each(|(at, round)| {
             print!("  {:3}. {round}", at + 1);
             std::io::stdout().flush()?;
             happen(round, &mut nodes, &clients, &shared).with_context(|| round.to_string())
         });
-        let seen = clients.finish()?;
+        let (seen, transactions) = (clients.finish()?, appends.finish()?);
         // From here on nobody works on strict keys.
         let happened = happened.and_then(|()| {
             let last = faults::last(self.seed, &tools);
@@ -111,18 +131,21 @@ impl Run {
             false => shared.stop()?,
         };
         let seen = All::of(seen, shared);
-        let fine = seen.judge();
+        let fine = [seen.judge(), judge_transactions(&transactions)?] == [true; 2];
         if happened.is_err() || !fine {
-            self.keep(&seen.history)?;
+            self.keep(&seen.history, &transactions)?;
         }
         happened.map(|()| fine)
     }
 
-    fn keep(&self, history: &History) -> Result<()> {
+    fn keep(&self, history: &History, transactions: &[Transaction]) -> Result<()> {
         std::fs::create_dir_all(&self.keep)?;
         let path = self.keep.join(format!("seed-{}.history", self.seed));
         history::write(&path, history)?;
         println!("  the history is in {}", path.display());
+        let path = self.keep.join(format!("seed-{}.transactions.jsonl", self.seed));
+        std::fs::write(&path, appends::verdict::lines(transactions))?;
+        println!("  that of transactions is in {}", path.display());
         Ok(())
     }
 }
@@ -199,9 +222,29 @@ pub fn judge(history: &History, shown: usize) -> bool {
     registers.wrong.is_empty() && registers.unsure == 0 && shared.wrong.is_empty()
 }
 
+/// Judges transactions over lists, and says what it is; true where nothing of it is wrong.
+fn judge_transactions(transactions: &[Transaction]) -> Result<bool> {
+    let of = |came| transactions.iter().filter(|one| one.came == came).count();
+    let wrong = appends::verdict::judge(transactions)?;
+    println!(
+        "  {} transactions over lists acknowledged, {} refused, {} with an unknown outcome: {}",
+        of(Came::Done),
+        of(Came::NotDone),
+        of(Came::Unknown),
+        match wrong.is_empty() {
+            true => "strictly serializable",
+            false => "WRONG",
+        }
+    );
+    for wrong in wrong.iter().take(SHOWN) {
+        println!("  WRONG {wrong}");
+    }
+    Ok(wrong.is_empty())
+}
+
 /// One fault, until nothing is left of it.
 fn happen(
-    round: &Round,
+    round: &Trouble,
     nodes: &mut Nodes,
     clients: &Clients,
     shared: &lattice::clients::Clients,
@@ -227,7 +270,7 @@ fn happen(
 
 /// Likewise, when only lattice keys are worked on.
 fn happen_alone(
-    round: &Round,
+    round: &Trouble,
     nodes: &mut Nodes,
     shared: &lattice::clients::Clients,
 ) -> Result<()> {
@@ -242,7 +285,7 @@ fn happen_alone(
 }
 
 /// Has a fault happen; how much nodes that were reached have answered of lattice keys.
-fn act(round: &Round, nodes: &mut Nodes, shared: &lattice::clients::Clients) -> (u64, Result<()>) {
+fn act(round: &Trouble, nodes: &mut Nodes, shared: &lattice::clients::Clients) -> (u64, Result<()>) {
     let reached = round.reached(nodes.all().len());
     let before = shared.answers(&reached);
     let acted = round.happen(nodes, |time| shared.hold(time, &reached));

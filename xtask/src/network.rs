@@ -50,6 +50,13 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     Ok(status.context("cannot run rufous-network")?.success())
 }
 
+/// Each fault in turn, and a table of what clients saw.
+pub(crate) fn faults(arguments: &[String]) -> Result<bool> {
+    process::build_tests()?;
+    let status = program().arg("faults").args(arguments).status();
+    Ok(status.context("cannot run rufous-network")?.success())
+}
+
 /// What keeps this machine from it.
 pub(crate) fn obstacle() -> Result<Option<String>> {
     process::build_tests()?;

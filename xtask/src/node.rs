@@ -3,7 +3,7 @@
 
 use crate::process::{self, cargo, line, stop};
 use crate::project;
-use crate::{durable, merge, types};
+use crate::{durable, merge, network, types};
 use anyhow::{Context, Result, bail, ensure};
 use rufous_ports::free_port;
 use std::process::{Child, Command, Stdio};
@@ -31,7 +31,8 @@ pub(crate) struct DemoArgs {
     /// durable: about how many keys there are
     #[arg(long, default_value_t = 40_000)]
     keys: usize,
-    /// elastic: arguments for `rufous-bench elastic`; `--help` after `--` shows them
+    /// elastic: arguments for `rufous-bench elastic`, faults: for `rufous-network faults`; `--help` after
+    /// `--` shows them
     #[arg(last = true)]
     arguments: Vec<String>,
 }
@@ -48,6 +49,9 @@ enum Demo {
     Merge,
     /// A cluster: nodes join, drain and are killed under clients that remember everything
     Elastic,
+    /// A cluster: disks that are full or hang, nodes that are cut off, killed, emptied or drained, under transactions,
+    /// counters and lattice writes
+    Faults,
 }
 
 /// Builds the release binaries and passes the arguments on.
@@ -103,6 +107,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<bool> {
         }),
         Demo::Merge => merge::run(),
         Demo::Elastic => elastic(&args.arguments),
+        Demo::Faults => network::faults(&args.arguments),
     }
 }
 

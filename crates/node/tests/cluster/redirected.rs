@@ -9,14 +9,19 @@ use std::time::Duration;
 
 /// What a node replies to one request in a line.
 pub(crate) fn ask(at: SocketAddr, request: &str) -> String {
-    let mut socket = TcpStream::connect(at).expect("connected");
+    try_ask(at, request).expect("connected")
+}
+
+/// Likewise; nothing where the node does not listen.
+pub(crate) fn try_ask(at: SocketAddr, request: &str) -> Option<String> {
+    let mut socket = TcpStream::connect(at).ok()?;
     let patience = Some(Duration::from_secs(60));
     socket.set_read_timeout(patience).expect("set");
     let request = format!("{request}\r\nQUIT\r\n");
     socket.write_all(request.as_bytes()).expect("sent");
     let mut reply = String::new();
     socket.read_to_string(&mut reply).expect("text");
-    reply.strip_suffix("+OK\r\n").expect("the end").to_owned()
+    Some(reply.strip_suffix("+OK\r\n").expect("the end").to_owned())
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Keys along chains of several nodes: written at one, and there when it has gone.
 
 use crate::node::{Node, config, connect_all, settings};
-use crate::redirected::ask;
+use crate::redirected::try_ask;
 use rufous_coordinator::meeting::Meeting;
 use rufous_server::cluster::Settings;
 use rufous_server::config::Config;
@@ -29,7 +29,16 @@ fn follow(from: SocketAddr, request: &str) -> String {
     let begun = Instant::now();
     let mut at = from;
     loop {
-        let reply = ask(at, request);
+        // A node that has just ended is named until the next mapping.
+        let Some(reply) = try_ask(at, request) else {
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{request}: {at} does not listen"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+            at = from;
+            continue;
+        };
         let error = reply.strip_prefix('-').unwrap_or_default();
         if error.starts_with("MOVED ") {
             let to = error.trim_end().rsplit_once(' ').map(|(_, to)| to);
