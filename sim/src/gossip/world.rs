@@ -310,9 +310,10 @@ impl World {
         let worker = usize::from(to) % workers;
         let seat = &mut self.nodes[at].seats[worker];
         // invariant: nodes of this world send what they mean
+        let now = seat.now(self.engine.now_us);
         let all = seat
             .gossip
-            .take(from, peer)
+            .take(now, from, peer)
             .expect("a message as it was sent");
         for bytes in all {
             self.nodes[at].seats[worker].receive(self.engine.now_us, Arc::clone(&bytes));

@@ -163,8 +163,12 @@ pub fn refusal(reply: &Reply) -> Option<&'static str> {
     };
     // It names its command before that.
     const STALE: &str = "was on its way while the keyspaces were changed";
-    if String::from_utf8_lossy(text).contains(STALE) {
-        return Some(STALE);
+    // Likewise, where its clock has jumped.
+    const CLOCK: &str = "is refused on lattice keys: ";
+    for why in [STALE, CLOCK] {
+        if String::from_utf8_lossy(text).contains(why) {
+            return Some(why);
+        }
     }
     REFUSALS
         .into_iter()

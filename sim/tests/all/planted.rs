@@ -174,7 +174,11 @@ fn deadlines_of_collections_that_the_log_is_not_told_of() {
 
 #[test]
 fn deadlines_of_strings_that_write_the_string_again() {
-    caught_saying("deadline-rewrites-value", &lattice(), "", 100);
+    let limits = Limits {
+        fleeting: true,
+        ..lattice()
+    };
+    caught_saying("deadline-rewrites-value", &limits, "", 60);
 }
 
 #[test]

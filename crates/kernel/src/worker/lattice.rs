@@ -31,6 +31,7 @@ use crate::keyspace::Keyspaces;
 use crate::lock::Ticket;
 use crate::placement::Placement;
 use crate::planted::{self, Planted};
+use crate::replicate::lead::Excess;
 use crate::replicate::replicas::{Figures, Outbox, Replicas};
 use crate::shard::{Item, Keying, Shard};
 use convert::Change;
@@ -56,6 +57,8 @@ pub(super) struct Lattices {
     converted: u64,
     /// The next stamp of the running transaction.
     open: Option<Stamp>,
+    /// Why the running command may not write.
+    excess: Option<Excess>,
     outbox: Outbox,
     unsettled: Unsettled,
     /// More work can be done at once.
@@ -88,6 +91,7 @@ impl Lattices {
             drains: Drains::default(),
             converted: 0,
             open: None,
+            excess: None,
             outbox: Vec::new(),
             unsettled: Unsettled::default(),
             more: false,
@@ -269,6 +273,10 @@ impl Lattices {
         if self.unsettled.waits() {
             self.more = false;
             return;
+        }
+        if let Some(nodes) = &mut self.nodes {
+            let told = nodes.take_held(turn.now);
+            self.tell_all(turn.now, told, store, out);
         }
         if let Some(nodes) = &mut self.nodes {
             nodes.on_turn(turn.now, turn.position, &mut self.replicas, store);

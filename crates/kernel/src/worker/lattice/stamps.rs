@@ -1,8 +1,10 @@
 //! Stamps of commands that write to lattice keyspaces.
 
 use super::Lattices;
-use crate::shard::Shard;
+use crate::replicate::lead::Excess;
+use crate::shard::{CLOCKS_LEAD, Shard};
 use rufous_base::Now;
+use rufous_base::limits::CLOCK_TRIAL_US;
 use rufous_datatype::replicated::{Refused, Writer};
 use rufous_lattice::Stamp;
 
@@ -30,8 +32,13 @@ impl Lattices {
     /// A command that writes begins.
     pub(in crate::worker) fn begin_writes(&mut self, now: Now, shard: &mut Shard) {
         shard.tell_horizon();
+        self.excess = self.replicas.excess(now);
         let stamp = self.open.unwrap_or_else(|| self.replicas.stamp(now));
+        shard.reach(self.replicas.stamp_us());
         shard.begin_lattice(Writer { stamp });
+        if self.excess.is_some() {
+            shard.bar_lattice();
+        }
     }
 
     /// The command was executed. Returns why it is refused.
@@ -42,7 +49,12 @@ impl Lattices {
             *open = ended.next;
         }
         self.on_writes(now, shard);
-        let Refused { why, instead } = ended.refused?;
+        let refused = ended.refused?;
+        if let Some(excess) = self.excess.filter(|_| refused == CLOCKS_LEAD) {
+            self.replicas.on_refused();
+            return Some(clocks_lead(excess));
+        }
+        let Refused { why, instead } = refused;
         let keyspace = self.table.lattice(&ended.at);
         let name = keyspace.map_or("", |keyspace| &keyspace.name);
         Some(not_coordination_free(why, name, instead))
@@ -82,6 +94,24 @@ impl Lattices {
             time,
             ..Stamp::ZERO
         });
+    }
+}
+
+/// The refusal of a write while clocks lead too far.
+fn clocks_lead(excess: Excess) -> String {
+    match excess {
+        Excess::Wall(us) => format!(
+            "is refused on lattice keys: the wall clock of this node has jumped ahead by {} s. Put \
+             it right; if it is right, writes are accepted after {} s, or after a restart",
+            us / 1_000_000,
+            CLOCK_TRIAL_US / 1_000_000
+        ),
+        Excess::Stamps(us) => format!(
+            "is refused on lattice keys: earlier writes have stamps that lead the wall clock of \
+             this node by {} s. Put it right if it is behind; otherwise writes are accepted when it \
+             has reached the stamps",
+            us / 1_000_000
+        ),
     }
 }
 
