@@ -16,6 +16,7 @@ const HEADER: FileHeader = FileHeader {
     run: 1,
     first_seq: 0,
     salt: 0,
+    reserved: 0,
 };
 
 fuzz_target!(|data: &[u8]| {

@@ -148,6 +148,7 @@ fn header(kind: FileKind, worker: u16) -> FileHeader {
         run: 1,
         first_seq: 0,
         salt: file::salt(SEED),
+        reserved: 0,
     }
 }
 

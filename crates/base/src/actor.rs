@@ -209,6 +209,8 @@ pub enum NodeEffect {
     Shutdown,
     /// This worker has finished its pending work (answer to `Input::Stop`).
     Stopped,
+    /// Pending work takes long and has progressed since the last time: wait for it.
+    Progress,
     /// Block this worker for this many microseconds (test suites ask for it).
     Stall(u64),
     /// The most clients the node accepts from now on.

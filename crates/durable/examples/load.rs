@@ -32,6 +32,7 @@ fn header(kind: FileKind, index: u32, first_seq: u64) -> FileHeader {
         run: 1,
         first_seq,
         salt: file::salt(HASH_SEED),
+        reserved: 0,
     }
 }
 

@@ -202,6 +202,7 @@ mod tests {
             run: 1,
             first_seq: 0,
             salt: 77,
+            reserved: 0,
         }
     }
 

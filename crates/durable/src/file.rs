@@ -1,9 +1,11 @@
 //! Names and headers of the files that hold frames.
 //!
 //! ```text
-//! 0       8     10    12    14    16         24    32        40     44   48        60   64
-//! | magic | ver | kind| wkr | of  | generation| run | first_seq| index| salt| zeros   | crc |
+//! 0       8     10    12    14    16         24    32        40     44   48       56   60   64
+//! | magic | ver | kind| wkr | of  | generation| run | first_seq| index| salt| reserved| 0  | crc |
 //! ```
+//! `reserved` is zero in version 1, which files without reserved space have.
+//!
 //! Little endian. Magic, version and the checksum over the first 60 bytes have the same offsets in
 //! every version, so that a header of a newer version can be told from a damaged one.
 
@@ -14,7 +16,10 @@ use rufous_base::disk::FileName;
 /// Bytes of a file before its first frame.
 pub const HEADER_BYTES: usize = 64;
 const MAGIC: [u8; 8] = *b"\xB5Rufous\n";
-pub const VERSION: u16 = 1;
+/// The newest version of the format.
+pub const VERSION: u16 = 2;
+/// Of files of which the header does not say how long they are at least.
+const VERSION_WITHOUT_LENGTH: u16 = 1;
 pub const MANIFEST_VERSION: u32 = 1;
 const CRC_AT: usize = 60;
 
@@ -55,6 +60,8 @@ pub struct FileHeader {
     pub first_seq: u64,
     /// A number that clients cannot guess: [`salt`].
     pub salt: u32,
+    /// The file was made with this many bytes, so that it is damaged where it has less; 0: unknown.
+    pub reserved: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +97,7 @@ impl FileHeader {
             at += part.len();
         };
         put(&MAGIC);
-        put(&VERSION.to_le_bytes());
+        put(&self.version().to_le_bytes());
         put(&kind.to_le_bytes());
         put(&self.worker.to_le_bytes());
         put(&self.workers.to_le_bytes());
@@ -99,6 +106,7 @@ impl FileHeader {
         put(&self.first_seq.to_le_bytes());
         put(&self.index.to_le_bytes());
         put(&self.salt.to_le_bytes());
+        put(&self.reserved.to_le_bytes());
         let crc = crc32fast::hash(&bytes[..CRC_AT]);
         bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -119,7 +127,7 @@ impl FileHeader {
         if head[..8] != MAGIC || crc32fast::hash(&head[..CRC_AT]) != int(CRC_AT) {
             return Err(HeaderError::Damaged);
         }
-        if half(8) != VERSION {
+        if half(8) > VERSION {
             return Err(HeaderError::Newer(half(8)));
         }
         let kind = match half(10) {
@@ -136,11 +144,21 @@ impl FileHeader {
             first_seq: word(32),
             index: int(40),
             salt: int(44),
+            reserved: word(48),
         };
-        if header.worker >= header.workers || head[48..CRC_AT].iter().any(|&byte| byte != 0) {
+        let version = header.version();
+        if header.worker >= header.workers || half(8) != version || int(56) != 0 {
             return Err(HeaderError::Damaged);
         }
         Ok(header)
+    }
+
+    /// The oldest version that has a place for everything.
+    fn version(&self) -> u16 {
+        match self.reserved {
+            0 => VERSION_WITHOUT_LENGTH,
+            _ => VERSION,
+        }
     }
 
     /// The initial value of the checksums of this file's frames. The same for all segments of a
@@ -253,6 +271,14 @@ mod tests {
             run: 6,
             first_seq: 7,
             salt: 8,
+            reserved: 0,
+        }
+    }
+
+    fn reserving() -> FileHeader {
+        FileHeader {
+            reserved: 9 << 20,
+            ..header()
         }
     }
 
@@ -260,6 +286,8 @@ mod tests {
     fn what_is_encoded_decodes_and_damage_is_seen() {
         let bytes = header().encode();
         assert_eq!(FileHeader::decode(&bytes), Ok(header()));
+        let decoded = FileHeader::decode(&reserving().encode());
+        assert_eq!(decoded, Ok(reserving()));
         for cut in 1..bytes.len() {
             assert_eq!(FileHeader::decode(&bytes[..cut]), Err(HeaderError::Damaged));
         }
@@ -275,11 +303,25 @@ mod tests {
     #[test]
     fn a_newer_version_is_told_from_damage() {
         let mut bytes = header().encode();
-        bytes[8] = 2;
+        bytes[8] = 3;
         bytes[50] = 77;
         let crc = crc32fast::hash(&bytes[..CRC_AT]);
         bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
-        assert_eq!(FileHeader::decode(&bytes), Err(HeaderError::Newer(2)));
+        assert_eq!(FileHeader::decode(&bytes), Err(HeaderError::Newer(3)));
+    }
+
+    /// A length belongs to a header of version 2, and to no other.
+    #[test]
+    fn each_version_has_its_own_form() {
+        for (version, byte) in [(1, 50), (1, 57), (2, 57)] {
+            let mut bytes = reserving().encode();
+            bytes[48..56].fill(0);
+            bytes[8] = version;
+            bytes[byte] = 1;
+            let crc = crc32fast::hash(&bytes[..CRC_AT]);
+            bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+            assert_eq!(FileHeader::decode(&bytes), Err(HeaderError::Damaged));
+        }
     }
 
     #[test]
@@ -304,6 +346,22 @@ mod tests {
             )
         );
         assert_eq!(format!("{:08x}", header().frame_seed()), "4f6e4080");
+        let hex = reserving().encode().map(|b| format!("{b:02x}")).concat();
+        assert_eq!(
+            hex,
+            concat!(
+                "b55275666f75730a",
+                "0200010003000400",
+                "0200000000000000",
+                "0600000000000000",
+                "0700000000000000",
+                "0500000008000000",
+                "0000900000000000",
+                "00000000",
+                "4c69cf7b"
+            )
+        );
+        assert_eq!(reserving().frame_seed(), header().frame_seed());
         assert_eq!(format!("{:08x}", salt(0x0123_4567_89AB_CDEF)), "bcaa2956");
     }
 

@@ -65,6 +65,11 @@ impl FrameHeader {
         bytes
     }
 
+    /// The checksum that a frame with this header and payload has in a file with this seed.
+    pub(super) fn checksum(&self, seed: u32, payload: &[u8]) -> u32 {
+        checksum(seed, self, payload)
+    }
+
     /// Whether the checksum is right for this frame in a file with this seed.
     pub fn matches(&self, seed: u32, payload: &[u8]) -> bool {
         payload.len() as u64 == self.len

@@ -47,14 +47,24 @@ pub struct Schedule {
     pub retention: u64,
 }
 
+/// What a save is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// A snapshot that was asked for, or that a save point asks for.
+    #[default]
+    Snapshot,
+    /// To replace the log so far, or to begin one.
+    Rewrite,
+}
+
 /// The result of the last save, and the state of the one in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SaveStatus {
     /// Saves since the start; those of earlier runs are not counted.
     pub saves: u64,
-    pub in_progress: bool,
-    /// Monotonic time at which the one in progress began.
-    pub began_us: u64,
+    /// When the one in progress, or the last one, began, and what it is for.
+    pub began: Now,
+    pub purpose: Purpose,
     pub last_save_unix_ms: u64,
     pub last_took_us: u64,
     pub last_error: Option<String>,
@@ -119,8 +129,9 @@ pub struct Keeper {
     /// Generations of earlier saves that are kept.
     kept: BTreeSet<u64>,
     schedule: Schedule,
-    /// Whether changes are logged.
-    pub logs: bool,
+    /// The generation at whose cut the logs began that are written now; `None` where changes are
+    /// not logged, or will not be.
+    logged_from: Option<u64>,
     usage: Vec<Usage>,
     failed_at_us: Option<u64>,
     saved_at_us: u64,
@@ -151,7 +162,7 @@ impl Keeper {
             next_pin: 1,
             kept: BTreeSet::new(),
             schedule: Schedule::default(),
-            logs: false,
+            logged_from: None,
             usage: vec![Usage::default(); workers],
             failed_at_us: None,
             saved_at_us: now.mono_us,
@@ -170,6 +181,48 @@ impl Keeper {
         self.saving.is_some() || matches!(self.job, Some(Job::Install(_)))
     }
 
+    /// Whether a snapshot is being made, or its manifest.
+    pub fn is_snapshotting(&self) -> bool {
+        let installs = |install: &Install| install.generation() != self.manifest.generation;
+        let job = self.job.as_ref();
+        let under_way = |job: &Job| matches!(job, Job::Install(install) if installs(install));
+        self.saving.is_some() || job.is_some_and(under_way)
+    }
+
+    /// Whether a start from the files on disk finds every change that is logged: the promise of a
+    /// log. Logs that were begun while the node runs keep it once a save that began with them, or
+    /// later, is in the manifest.
+    pub fn log_holds(&self) -> bool {
+        self.logged_from.is_some() && self.manifest.logs_until.is_none()
+    }
+
+    /// Whether changes are logged, or will be from the cut on that was begun.
+    pub fn logs(&self) -> bool {
+        self.logged_from.is_some()
+    }
+
+    /// Whether a start from the files on disk takes no log for complete that is not written any
+    /// more.
+    pub fn end_is_noted(&self) -> bool {
+        self.logged_from.is_none() && self.manifest.logs_until.is_some()
+    }
+
+    /// Changes are logged from the cut of this generation on.
+    pub fn log_begins(&mut self, generation: u64) {
+        self.logged_from.get_or_insert(generation);
+    }
+
+    /// Changes are not logged from now on, which the manifest is to record.
+    pub fn log_ends(&mut self, out: &mut Vec<DiskRequest>) {
+        self.logged_from = None;
+        let newest = self.newest();
+        // Where a save has not ended that began with the log, that log was never in use.
+        if newest.logs_until.is_none() {
+            let until = Some(self.generation);
+            self.install_logs_until(until, out);
+        }
+    }
+
     pub fn used(&mut self, worker: usize, usage: Usage) {
         self.usage[worker] = usage;
     }
@@ -183,13 +236,13 @@ impl Keeper {
         self.usage.iter().map(|u| u.log_bytes).sum()
     }
 
-    /// Whether the schedule asks for a save.
-    pub fn is_due(&self, now: Now, logs: bool) -> bool {
+    /// The save that the schedule asks for. `logs`: whether changes are logged.
+    pub fn due(&self, now: Now, logs: bool) -> Option<Purpose> {
         let failed_lately = self
             .failed_at_us
             .is_some_and(|at| now.mono_us < at + RETRY_US);
         if self.is_saving() || failed_lately {
-            return false;
+            return None;
         }
         let since_s = now.mono_us.saturating_sub(self.saved_at_us) / 1_000_000;
         let changes = self.changes();
@@ -200,7 +253,11 @@ impl Keeper {
             && self.schedule.rewrite_percentage > 0
             && grown >= self.schedule.rewrite_min_bytes
             && grown.saturating_mul(100) >= base.saturating_mul(self.schedule.rewrite_percentage);
-        (changes > 0 && self.schedule.points.iter().any(by_changes)) || by_growth
+        if by_growth {
+            return Some(Purpose::Rewrite);
+        }
+        let is_due = changes > 0 && self.schedule.points.iter().any(by_changes);
+        is_due.then_some(Purpose::Snapshot)
     }
 
     /// Returns the generation of the cut that is about to be made.
@@ -211,7 +268,7 @@ impl Keeper {
     }
 
     /// A save begins with the cut of `generation`.
-    pub fn begin(&mut self, generation: u64, now: Now) {
+    pub fn begin(&mut self, generation: u64, purpose: Purpose, now: Now) {
         debug_assert!(!self.is_saving());
         self.saving = Some(Saving {
             generation,
@@ -219,8 +276,8 @@ impl Keeper {
             files: Vec::new(),
             error: None,
         });
-        self.status.in_progress = true;
-        self.status.began_us = now.mono_us;
+        self.status.began = now;
+        self.status.purpose = purpose;
     }
 
     /// A worker has written its part of a save.
@@ -251,7 +308,7 @@ impl Keeper {
             workers: self.workers as u16,
             generation,
             logs_from: generation,
-            logs_until: (!self.logs).then_some(generation),
+            logs_until: self.logs_until(generation),
             saved_ms: now.unix_ms(),
             snapshots,
             ..self.manifest.clone()
@@ -260,8 +317,15 @@ impl Keeper {
         None
     }
 
+    /// What the manifest of a save of this generation records: whether the logs that follow it are
+    /// complete.
+    fn logs_until(&self, generation: u64) -> Option<u64> {
+        let follows = |from: &u64| *from <= generation;
+        let complete = self.logged_from.as_ref().is_some_and(follows);
+        (!complete).then_some(generation)
+    }
+
     fn fail(&mut self, text: String, now: Now, out: &mut Vec<DiskRequest>) -> Event {
-        self.status.in_progress = false;
         self.status.last_error = Some(text.clone());
         self.failed_at_us = Some(now.mono_us);
         self.clean(out);

@@ -59,7 +59,7 @@ impl Bench {
     fn with<const N: usize>(manifest: Manifest, retention: u64, kept: [u64; N]) -> Self {
         let generation = manifest.logs_from;
         let mut keeper = Keeper::new(manifest, 1, generation, Now::default());
-        keeper.logs = true;
+        keeper.log_begins(generation);
         keeper.found(wanted(retention), kept);
         Self {
             keeper,
@@ -130,7 +130,8 @@ impl Bench {
     /// Continues a save until its manifest is to be written.
     fn begin_save(&mut self) -> u64 {
         let generation = self.keeper.next_generation();
-        self.keeper.begin(generation, Now::default());
+        self.keeper
+            .begin(generation, Purpose::Snapshot, Now::default());
         let file = snapshot(generation);
         self.files.insert(file.file.clone(), Vec::new());
         self.files.insert(log(generation), Vec::new());
@@ -182,12 +183,59 @@ fn wanted(retention: u64) -> Schedule {
 fn a_save_ends_although_logging_is_switched_off_while_its_manifest_is_written() {
     let mut bench = Bench::new(0);
     let generation = bench.begin_save();
-    (bench.keeper).install_logs_until(Some(generation), &mut bench.asked);
+    bench.keeper.log_ends(&mut bench.asked);
     assert_eq!(bench.serve(), [Event::Installed { generation }]);
     assert!(!bench.keeper.is_saving());
     let manifest = bench.keeper.manifest();
     assert_eq!(manifest.snapshots, [snapshot(generation)]);
     assert_eq!(manifest.logs_until, Some(generation));
+}
+
+/// A keeper of a node that logs nothing.
+fn unlogged() -> Bench {
+    let mut bench = Bench::new(0);
+    bench.keeper.log_ends(&mut bench.asked);
+    assert_eq!(bench.serve(), [Event::Noted]);
+    assert!(bench.keeper.end_is_noted() && !bench.keeper.log_holds());
+    bench
+}
+
+#[test]
+fn a_log_holds_once_a_save_that_began_with_it_is_in_the_manifest() {
+    let mut bench = unlogged();
+    // A save that began before the log says that no log follows.
+    let before = bench.begin_save();
+    bench.keeper.log_begins(before + 1);
+    bench.serve();
+    assert_eq!(bench.keeper.manifest().logs_until, Some(before));
+    assert!(!bench.keeper.log_holds() && !bench.keeper.end_is_noted());
+
+    bench.begin_save();
+    assert!(!bench.keeper.log_holds(), "its manifest is not written yet");
+    bench.serve();
+    assert!(bench.keeper.log_holds());
+    assert_eq!(bench.keeper.manifest().logs_until, None);
+}
+
+#[test]
+fn a_log_that_ends_before_its_save_was_never_in_use() {
+    let mut bench = unlogged();
+    let until = bench.keeper.manifest().logs_until;
+    let generation = bench.keeper.next_generation();
+    bench.keeper.log_begins(generation);
+    bench
+        .keeper
+        .begin(generation, Purpose::Rewrite, Now::default());
+    bench.keeper.log_ends(&mut bench.asked);
+    assert!(bench.asked.is_empty(), "the manifest stays as it is");
+    assert_eq!(bench.keeper.manifest().logs_until, until);
+    // A log that begins after that does not follow the save that is still under way.
+    bench.keeper.log_begins(generation + 1);
+    let (saved, now) = (Ok(snapshot(generation)), Now::default());
+    (bench.keeper).on_saved(generation, saved, now, &mut bench.asked);
+    assert_eq!(bench.serve(), [Event::Installed { generation }]);
+    assert_eq!(bench.keeper.manifest().logs_until, Some(generation));
+    assert!(!bench.keeper.log_holds());
 }
 
 #[test]

@@ -16,6 +16,7 @@
 
 mod apply;
 pub mod damage;
+mod entries;
 mod fetch;
 mod kept;
 pub mod log;

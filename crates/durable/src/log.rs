@@ -9,7 +9,9 @@
 //! 1. One write is in progress; frames that are appended meanwhile form the next one (group
 //!    commit).
 //! 2. A frame is committed when it is written (`everysec`, `no`) or when it and all earlier ones
-//!    are synced (`always`). Frames are committed in order, over segments and generations.
+//!    are synced (`always`). With `everysec` it also waits for a sync where more than the
+//!    [`Bounds`] is written and not synced. Frames are committed in order, over segments and
+//!    generations.
 //! 3. A frame states that others are synced only if they are.
 //! 4. A segment is written to only when its name and its space would survive a loss of power.
 //! 5. A frame is kept until it is committed. A failed write is tried again each second; a segment
@@ -36,15 +38,33 @@ use std::collections::VecDeque;
 pub enum Fsync {
     /// Before any reply.
     Always,
-    /// Once a second, while replies continue.
+    /// Once a second, while replies continue within the [`Bounds`].
     EverySec,
     /// When the operating system decides; and when a segment is full.
     No,
 }
 
+/// The limits of what is committed and not synced, with [`Fsync::EverySec`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    pub bytes: u64,
+    /// Of the time since the oldest of it was written.
+    pub us: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            bytes: 256 << 20,
+            us: 3 * SECOND_US,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogConfig {
     pub fsync: Fsync,
+    pub bounds: Bounds,
     /// The approximate size at which the next segment is begun.
     pub segment_bytes: u64,
 }
@@ -79,8 +99,12 @@ pub struct LogGauges {
     pub failures: u64,
     /// The duration of the last sync, or of the last write with one.
     pub last_sync_us: u64,
-    /// The bytes of uncommitted frames.
+    /// The bytes of frames that are not written.
     pub pending_bytes: u64,
+    /// The bytes that are written and not synced.
+    pub unsynced_bytes: u64,
+    /// How often frames had to wait for a sync, although they are committed once written.
+    pub delayed: u64,
     /// The bytes of the current generation, including those not written yet.
     pub generation_bytes: u64,
 }
@@ -104,7 +128,13 @@ pub struct LogWriter {
     generation: u64,
     seed: u32,
     appended: u64,
+    /// Frames below this number were written.
+    written: u64,
     committed: u64,
+    /// No later than when the oldest frame was written that is not synced.
+    unsynced_since_us: Option<u64>,
+    /// Written frames wait for a sync.
+    behind: bool,
     batches: VecDeque<Batch>,
     spare: Vec<Vec<u8>>,
     flight: Option<Flight>,
@@ -137,7 +167,10 @@ impl LogWriter {
             generation: 0,
             seed: 0,
             appended: 0,
+            written: 0,
             committed: 0,
+            unsynced_since_us: None,
+            behind: false,
             batches: VecDeque::new(),
             spare: Vec::new(),
             flight: None,
@@ -161,9 +194,20 @@ impl LogWriter {
     pub fn start(&mut self, generation: u64, index: u32, seq: u64) {
         debug_assert!(self.batches.is_empty() && self.flight.is_none());
         self.appended = seq;
+        self.written = seq;
         self.committed = seq;
         self.segments.start(generation, index, seq);
         self.enter(generation);
+    }
+
+    /// Requests to the disk have higher numbers than this one.
+    pub fn number_from(&mut self, id: u64) {
+        self.next_id = self.next_id.max(id);
+    }
+
+    /// The number of the last request to the disk.
+    pub fn last_id(&self) -> u64 {
+        self.next_id
     }
 
     /// Adds a frame; returns its number.
@@ -223,8 +267,14 @@ impl LogWriter {
     }
 
     /// Sets the mode for frames that are written from now on.
-    pub fn set_fsync(&mut self, fsync: Fsync) {
+    pub fn set_fsync(&mut self, fsync: Fsync, bounds: Bounds) {
         self.config.fsync = fsync;
+        self.config.bounds = bounds;
+    }
+
+    /// Whether so much is written and not synced that no more requests should be accepted.
+    pub fn is_far_behind(&self) -> bool {
+        self.behind && self.segments.unsynced_bytes() > self.config.bounds.bytes.saturating_mul(2)
     }
 
     /// Makes the first segment of a future generation, so that frames need not wait for it.
@@ -243,7 +293,7 @@ impl LogWriter {
 
     fn enter(&mut self, generation: u64) {
         self.generation = generation;
-        self.seed = self.header(generation, 0, 0).frame_seed();
+        self.seed = self.header(generation).frame_seed();
         self.gauges.generation_bytes = 0;
     }
 
@@ -304,7 +354,10 @@ impl LogWriter {
     }
 
     pub fn gauges(&self) -> LogGauges {
-        self.gauges
+        LogGauges {
+            unsynced_bytes: self.segments.unsynced_bytes(),
+            ..self.gauges
+        }
     }
 
     /// Writes and syncs everything, and a mark of an orderly end of the log.
@@ -353,8 +406,7 @@ impl LogWriter {
             };
         }
         if let Some(sync) = self.sync_flight.take_if(|sync| sync.id == done.id) {
-            self.on_synced(now, &sync, done.result);
-            return Outcome::Fine;
+            return self.on_synced(now, &sync, done.result);
         }
         let Err(error) = self.segments.on_done(now, done) else {
             return Outcome::Fine;
@@ -376,16 +428,18 @@ impl LogWriter {
         flight.or(batch).unwrap_or(self.generation)
     }
 
-    fn header(&self, generation: u64, index: u32, first_seq: u64) -> FileHeader {
+    /// The header of a segment without its place in the log.
+    fn header(&self, generation: u64) -> FileHeader {
         FileHeader {
             kind: FileKind::Log,
             generation,
             worker: self.identity.worker,
             workers: self.identity.workers,
-            index,
+            index: 0,
             run: self.identity.run,
-            first_seq,
+            first_seq: 0,
             salt: self.identity.salt,
+            reserved: 0,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Messages between workers on loading and saving.
 
-use super::keeper::{Pinned, Saved, Usage};
+use super::keeper::{Pinned, Purpose, Saved, Usage};
 use super::load::{Folder, Loaded, LogSummary};
 use super::resolve::Verdict;
 use rufous_base::Until;
@@ -86,7 +86,11 @@ pub enum Note {
     },
     Usage(Usage),
     /// A save is due: by the schedule, or because a sync of the sender's log failed.
-    SaveNow,
+    SaveNow(Purpose),
+    /// To all: end the log, if there is one.
+    EndLog,
+    /// The sender has no log any more.
+    LogEnded,
     /// To all: the sender's log can no longer be written, or can be again.
     Trouble(Option<Trouble>),
     /// The node stops, and no work that the sender began is in progress.

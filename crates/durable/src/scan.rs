@@ -127,6 +127,11 @@ impl FrameReader {
         self.offset + (self.buffer.len() - self.start) as u64
     }
 
+    /// The seed of the checksums.
+    pub(super) fn seed(&self) -> u32 {
+        self.seed
+    }
+
     /// The next frame's number.
     pub fn next_seq(&self) -> u64 {
         self.next_seq
@@ -254,6 +259,7 @@ mod tests {
             run: 1,
             first_seq: 100,
             salt: 77,
+            reserved: 0,
         }
     }
 

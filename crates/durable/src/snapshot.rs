@@ -86,6 +86,7 @@ impl SnapshotWriter {
             run: identity.run,
             first_seq: 0,
             salt: identity.salt,
+            reserved: 0,
         };
         Self {
             file: header.file().name(),

@@ -47,6 +47,7 @@ mod saves;
 mod serving;
 mod spanning;
 mod stale;
+mod switch;
 mod transactions;
 mod waiting;
 
@@ -61,6 +62,7 @@ pub use out::Outcome;
 pub use rufous_lattice::Stamp;
 pub use saves::{CutOf, SaveRefused};
 pub use spanning::{ExecPlan, HeldExec, Hold, Release};
+pub use switch::LogState;
 pub use waiting::{Arrival, Clients, WaitEnd, WaitNote, WaiterId};
 
 use crate::batch::{Header, Status};

@@ -47,7 +47,7 @@ pub struct Node {
     /// Of its port for TLS.
     pub certificates: Option<Arc<Certificates>>,
     /// Held until the threads have ended: what is below is dropped last.
-    _folder: Option<DirLock>,
+    folder: Option<DirLock>,
 }
 
 impl Node {
@@ -117,7 +117,7 @@ impl Node {
             runtime,
             shared,
             certificates,
-            _folder: folder,
+            folder,
         })
     }
 
@@ -137,6 +137,12 @@ impl Node {
     /// Waits until the node has stopped, whoever stops it.
     pub fn join(self) {
         self.runtime.join();
+        if let Some(folder) = self.folder.as_ref().filter(|folder| !folder.is_in_place()) {
+            let path = folder.path().display();
+            self.shared.lose_data(&format!(
+                "the data folder {path} was removed or renamed while the node ran"
+            ));
+        }
     }
 }
 

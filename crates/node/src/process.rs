@@ -12,6 +12,8 @@ const TICKS_PER_SECOND: u64 = 100;
 
 const PERIOD: Duration = Duration::from_secs(1);
 
+const PURGE_STACK: usize = 64 << 10;
+
 /// Keeps the figures of [`rufous_server::front::process::Process`] up to date as long
 /// as the node runs.
 pub fn watch(handle: &Handle, shared: std::sync::Arc<Shared>) {
@@ -31,8 +33,22 @@ pub fn watch(handle: &Handle, shared: std::sync::Arc<Shared>) {
         loop {
             tokio::time::sleep(PERIOD).await;
             update(&shared, &watched);
+            purge();
         }
     });
+}
+
+/// Has the allocator give back to the system what was freed a second ago. By itself it looks for such
+/// memory only when a page is freed, and when a thread ends: this thread ends at once.
+fn purge() {
+    let thread = std::thread::Builder::new().name("rufous-purge".into());
+    let spawned = thread.stack_size(PURGE_STACK).spawn(|| {
+        // A thread that allocates nothing means nothing to the allocator.
+        std::hint::black_box(Box::new(0_u64));
+    });
+    if let Err(error) = spawned {
+        tracing::debug!(%error, "freed memory is given back later");
+    }
 }
 
 /// Reads everything once. What cannot be read stays as it was.

@@ -47,23 +47,27 @@ impl Control {
         // Waits until the sockets are closed: from now on no client can connect.
         acceptors.shutdown().await;
         dials.shutdown().await;
-        let deadline = Instant::now() + self.drain;
+        let mut deadline = Instant::now() + self.drain;
         let workers = self.shared.inboxes.len();
         self.shared.order_all(|| Order::Stop);
-        let stopped = async {
-            while tally.stopped < workers && tally.ended < workers {
-                match self.reports.recv().await {
-                    Some(report) => tally.count(report),
-                    None => return,
+        while tally.stopped < workers && tally.ended < workers {
+            match timeout_at(deadline, self.reports.recv()).await {
+                Ok(Some(report)) => {
+                    if report == Report::Progress {
+                        deadline = Instant::now() + self.drain;
+                    }
+                    tally.count(report);
+                }
+                Ok(None) => return,
+                Err(_) => {
+                    tracing::warn!(
+                        finished = tally.stopped,
+                        workers,
+                        "stopping without waiting any longer for what is under way"
+                    );
+                    break;
                 }
             }
-        };
-        if timeout_at(deadline, stopped).await.is_err() {
-            tracing::warn!(
-                finished = tally.stopped,
-                workers,
-                "stopping without waiting any longer for what is under way"
-            );
         }
         let until = deadline.max(Instant::now() + LEAST_FLUSH).into_std();
         self.shared.order_all(|| Order::Finish(until));
@@ -108,7 +112,7 @@ impl Tally {
             }
             Report::Ended => self.ended += 1,
             // A stopping node dials no more connections.
-            Report::Dial(..) => {}
+            Report::Dial(..) | Report::Progress => {}
         }
     }
 }

@@ -40,12 +40,21 @@ pub enum DirError {
 pub struct DirLock {
     path: PathBuf,
     /// Locked as long as it is open.
-    _file: File,
+    file: File,
 }
 
 impl DirLock {
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the path still leads to the folder that is locked.
+    pub fn is_in_place(&self) -> bool {
+        let named = std::fs::metadata(self.path.join(LOCK));
+        match (named, self.file.metadata()) {
+            (Ok(named), Ok(locked)) => (named.dev(), named.ino()) == (locked.dev(), locked.ino()),
+            _ => false,
+        }
     }
 }
 
@@ -86,7 +95,7 @@ pub fn lock_data_dir(path: &Path) -> Result<DirLock, DirError> {
     {
         return Err(DirError::Write { path, source });
     }
-    Ok(DirLock { path, _file: file })
+    Ok(DirLock { path, file })
 }
 
 fn read_pid(file: &mut File) -> Option<u32> {

@@ -20,6 +20,8 @@ pub(crate) enum Report {
     Stop,
     /// An actor has finished its pending work.
     Stopped(WorkerId),
+    /// An actor's pending work has progressed.
+    Progress,
     /// A worker has ended.
     Ended,
     /// An actor wants to have a connection.

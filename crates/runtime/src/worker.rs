@@ -332,6 +332,7 @@ impl<A: Actor> Worker<A> {
                 // stopping.
                 NodeEffect::Shutdown => parts.shared.stop(),
                 NodeEffect::Stopped => self.stopped = true,
+                NodeEffect::Progress => parts.shared.report(Report::Progress),
                 NodeEffect::MaxClients(most) => parts.shared.set_max_clients(most),
             }
         }

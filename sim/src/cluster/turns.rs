@@ -151,7 +151,7 @@ impl World {
                 let why = shared.and_then(|shared| shared.start_error());
                 self.fail(format!("node {node} stopped by itself: {why:?}"));
             }
-            NodeEffect::MaxClients(_) => {}
+            NodeEffect::MaxClients(_) | NodeEffect::Progress => {}
         }
     }
 

@@ -72,6 +72,7 @@ impl Check<'_> {
             run,
             first_seq: 0,
             salt: plan.salt,
+            reserved: 0,
         }))
     }
 
@@ -190,6 +191,10 @@ impl Check<'_> {
                     self.change(FileChange::Resize(first.clone(), 0));
                 }
                 Change::Truncate(file, bytes) => self.change(FileChange::Resize(file, bytes)),
+                Change::Clear(file, (from, _, reserved)) => {
+                    self.change(FileChange::Resize(file.clone(), from));
+                    self.change(FileChange::Resize(file, reserved.max(from)));
+                }
                 Change::Rewrite(..) | Change::Write(..) | Change::Sync(_) => {}
             }
         }

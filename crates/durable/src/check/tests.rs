@@ -178,12 +178,34 @@ fn newer_files_are_not_repaired() {
     for name in ["log-0000000001-00000-00000000", "snap-0000000001-00000"] {
         let mut disk = sample();
         let bytes = disk.files.get_mut(name).expect("it is there");
-        bytes[8] += 1;
+        bytes[8] = super::super::file::VERSION as u8 + 1;
         let crc = crc32fast::hash(&bytes[..HEADER_BYTES - 4]);
         bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
         let report = checked(&mut disk);
         assert_eq!(report.damage[0].kind, DamageKind::Newer);
         assert_eq!(report.repair, None);
         assert!(start(&mut disk).is_err());
+    }
+}
+
+#[test]
+fn a_log_that_was_shortened_is_repaired_to_what_is_left() {
+    let mut log = Log::reserving(600);
+    log.set("a");
+    let one = log.bytes.len();
+    log.set("b");
+    let mut whole = disk(1);
+    let name = log.store(&mut whole);
+    for bytes in 1..600 {
+        let mut disk = whole.clone();
+        disk.files.get_mut(&name).unwrap().truncate(bytes);
+        let (damaged, keys) = try_one(disk, &format!("{bytes} bytes"));
+        assert!(damaged);
+        let left = match bytes {
+            bytes if bytes < one => 0,
+            bytes if bytes < log.bytes.len() => 1,
+            _ => 2,
+        };
+        assert_eq!(keys.len(), left, "{bytes} bytes");
     }
 }

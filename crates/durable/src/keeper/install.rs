@@ -54,6 +54,10 @@ impl Install {
         Some(op)
     }
 
+    pub(super) fn generation(&self) -> u64 {
+        self.manifest.generation
+    }
+
     pub(super) fn doing(&self) -> &FileName {
         &self.doing
     }
@@ -96,15 +100,19 @@ impl Keeper {
     /// Records whether changes are logged from now on. A save whose manifest is being written is
     /// not lost: its new manifest records this too.
     pub fn install_logs_until(&mut self, until: Option<u64>, out: &mut Vec<DiskRequest>) {
-        let newest = match &self.job {
-            Some(Job::Install(install)) => &install.manifest,
-            _ => &self.manifest,
-        };
         let manifest = Manifest {
             logs_until: until,
-            ..newest.clone()
+            ..self.newest().clone()
         };
         self.install(manifest, out);
+    }
+
+    /// The manifest that is on disk, or that is being written.
+    pub(super) fn newest(&self) -> &Manifest {
+        match &self.job {
+            Some(Job::Install(install)) => &install.manifest,
+            _ => &self.manifest,
+        }
     }
 
     pub(super) fn installed(
@@ -127,8 +135,8 @@ impl Keeper {
         self.status.last_save_unix_ms = manifest.saved_ms;
         self.status.saves += 1;
         self.status.last_error = None;
-        self.status.in_progress = false;
-        self.status.last_took_us = now.mono_us.saturating_sub(self.status.began_us);
+        let began_us = self.status.began.mono_us;
+        self.status.last_took_us = now.mono_us.saturating_sub(began_us);
         self.saved_at_us = now.mono_us;
         self.failed_at_us = None;
         self.manifest = manifest;

@@ -17,6 +17,8 @@ use std::collections::HashSet;
 #[derive(Debug)]
 pub(in super::super) struct ApplyPass {
     segments: Vec<Segment>,
+    /// The ends of all bytes but zeros in each segment.
+    filled: Vec<u64>,
     /// The segments with valid frames, and the ends of these.
     spans: Vec<(usize, u64)>,
     reader: Option<FrameReader>,
@@ -43,6 +45,7 @@ impl ApplyPass {
             summary,
             segments,
             ends,
+            filled,
             usable,
             kept,
         } = scanned;
@@ -66,6 +69,7 @@ impl ApplyPass {
         }
         Self {
             segments,
+            filled,
             spans,
             reader: None,
             stage: Stage::default(),
@@ -175,7 +179,12 @@ impl ApplyPass {
             && (self.broken || self.cut.0 > 0)
         {
             let file = self.segments[at].file.file.clone();
-            changes.push(Change::Truncate(file, end));
+            let reserved = self.segments[at].header().map_or(0, |h| h.reserved);
+            changes.push(match reserved {
+                0 => Change::Truncate(file, end),
+                // A file must not become shorter than its header says.
+                _ => Change::Clear(file, (end, self.filled[at].max(end), reserved)),
+            });
         }
         for (at, from, end) in &self.unsure {
             changes.push(self.write_again(*at, *from, *end));
@@ -196,6 +205,8 @@ pub(in super::super) enum Change {
     /// Makes the file empty; it has this many bytes, none of them valid.
     Empty(FileName, u64),
     Truncate(FileName, u64),
+    /// Fills a range with zeros; the file was made with the number of bytes that follows.
+    Clear(FileName, (u64, u64, u64)),
     /// Writes the bytes of a range again as they are: after a failed sync, bytes can still be read,
     /// but the next sync does not write them.
     Rewrite(FileName, u64, u64),

@@ -6,17 +6,19 @@
 //! - a later frame says so (it records which frames are known to be synced when it is written);
 //! - a later segment of a later run begins behind it: before a node serves, it syncs the data that
 //!   it has loaded;
+//! - a frame is whole but for one bit: see [`super::super::flip`];
 //! - damage that a loss of power does not cause: see [`super::segments`], and frames that are whole
 //!   but contain invalid entries.
 
-use super::super::entry::{Entry, entries};
 use super::super::evidence::EvidenceFinder;
 use super::super::file::{self, FileHeader, FileKind};
+use super::super::flip::is_whole_but_for_a_bit;
 use super::super::resolve::Parts;
 use super::super::scan::{FrameReader, Step};
 use super::Damage;
+use super::entries::note;
 use super::kept::Kept;
-use super::pass::{Pass, Span, Target, is_possible};
+use super::pass::{Pass, Span, Target};
 use super::plan::Plan;
 use super::segments::{Segment, SegmentState};
 use rufous_base::disk::FileName;
@@ -82,6 +84,8 @@ pub(in super::super) struct LogPass {
     segments: Vec<Segment>,
     /// The end of the valid frames in each segment.
     ends: Vec<u64>,
+    /// The ends of all bytes but zeros in each segment.
+    filled: Vec<u64>,
     model: FileHeader,
     mode: Mode,
     /// The number of the next frame.
@@ -98,6 +102,8 @@ pub(in super::super) struct Scanned {
     pub(in super::super) segments: Vec<Segment>,
     /// The end of the valid frames in each segment.
     pub(super) ends: Vec<u64>,
+    /// The ends of all bytes but zeros in each segment.
+    pub(super) filled: Vec<u64>,
     /// The number of segments, from the first on, that may be kept.
     pub(super) usable: usize,
     pub(super) kept: Kept,
@@ -131,6 +137,7 @@ impl LogPass {
                 ..LogSummary::default()
             },
             ends: Vec::with_capacity(segments.len()),
+            filled: Vec::with_capacity(segments.len()),
             segments,
             model: FileHeader {
                 kind: FileKind::Log,
@@ -141,6 +148,7 @@ impl LogPass {
                 run: 0,
                 first_seq: 0,
                 salt: plan.salt,
+                reserved: 0,
             },
             mode: Mode::Ignore,
             next: start,
@@ -159,6 +167,7 @@ impl LogPass {
             summary: self.summary,
             segments: self.segments,
             ends: self.ends,
+            filled: self.filled,
             kept: self.kept,
         }
     }
@@ -283,6 +292,20 @@ impl LogPass {
         }
     }
 
+    /// A segment is shorter than it was made: no loss of power does that.
+    fn note_length(&mut self, at: usize) {
+        let Some(why) = self.segments[at].shortened() else {
+            return;
+        };
+        const PROOF: &str = "files are never shortened by a loss of power";
+        self.give_up(at, self.ends[at], &why, Some(PROOF));
+        let here = &self.segments[at].file.file;
+        let broken = self.summary.broken.as_ref();
+        if broken.is_some_and(|broken| broken.file == *here) {
+            self.prove(|| format!("{why}: {PROOF}"));
+        }
+    }
+
     fn prove(&mut self, proof: impl FnOnce() -> String) {
         if let Some(broken) = &mut self.summary.broken {
             broken.proof.get_or_insert_with(proof);
@@ -335,7 +358,13 @@ impl LogPass {
         let (offset, why, senseless) = bad;
         let rest = reader.rest().to_vec();
         let rest_at = reader.fed() - rest.len() as u64;
-        let proof = senseless.then_some("its checksum is right");
+        let mut proof = senseless.then_some("its checksum is right");
+        if rest_at == offset && !senseless {
+            let seed = reader.seed();
+            let flipped = is_whole_but_for_a_bit(seed, self.next, offset, &rest);
+            proof =
+                flipped.then_some("it is whole but for one bit, which no loss of power changes");
+        }
         self.give_up(at, offset, &why, proof);
         self.mode = self.hunt(at, rest_at);
         if let Mode::Hunt { from, .. } = &mut self.mode {
@@ -389,38 +418,6 @@ impl LogPass {
     }
 }
 
-/// Records the entries of a frame on commands over several workers; returns whether it marks the
-/// end of a log.
-fn note(parts: &mut Parts, seq: u64, payload: &[u8]) -> Result<bool, ()> {
-    let mut clean = false;
-    for entry in entries(payload) {
-        match entry.map_err(|_| ())? {
-            Entry::Effect(effect) if is_possible(&effect) => clean = false,
-            Entry::Piece {
-                txn,
-                participants,
-                effects,
-            } => {
-                if !effects
-                    .iter()
-                    .all(|effect| effect.is_ok_and(|e| is_possible(&e)))
-                {
-                    return Err(());
-                }
-                parts.piece(txn, participants.iter(), seq);
-                clean = false;
-            }
-            Entry::Done { txn } => {
-                parts.done(txn, seq);
-                clean = false;
-            }
-            Entry::CleanEnd => clean = true,
-            Entry::Effect(_) | Entry::SnapshotEnd { .. } => return Err(()),
-        }
-    }
-    Ok(clean)
-}
-
 impl Pass for LogPass {
     fn spans(&self) -> Vec<Span> {
         let content = file::HEADER_BYTES as u64;
@@ -451,6 +448,13 @@ impl Pass for LogPass {
     fn end(&mut self, at: usize, target: &mut dyn Target) -> Result<(), Damage> {
         // A file without bytes behind its header is a break or an end, too.
         self.feed(at, &[], target)?;
+        if !matches!(self.mode, Mode::Ignore) {
+            self.note_length(at);
+        }
+        self.filled.push(match self.mode {
+            Mode::Hunt { written, .. } => written.max(self.ends[at]),
+            _ => self.ends[at],
+        });
         let Mode::Hunt {
             finder,
             written,

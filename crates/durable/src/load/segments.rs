@@ -33,6 +33,18 @@ pub(in super::super) enum SegmentState {
 }
 
 impl Segment {
+    /// How the file is shorter than it was made, if it is.
+    pub(super) fn shortened(&self) -> Option<String> {
+        let header = self.header()?;
+        let is_short = self.file.bytes < header.reserved;
+        is_short.then(|| {
+            format!(
+                "the file ends at byte {} and was made with {} bytes",
+                self.file.bytes, header.reserved
+            )
+        })
+    }
+
     pub(in super::super) fn header(&self) -> Option<&FileHeader> {
         match &self.state {
             SegmentState::Good(header) => Some(header),
@@ -77,14 +89,17 @@ impl HeadersPass {
     }
 }
 
-fn state(plan: &Plan, file: &SegmentFile, head: &[u8]) -> Result<SegmentState, Damage> {
+fn state(plan: &Plan, segment: &SegmentFile, head: &[u8]) -> Result<SegmentState, Damage> {
     let header = match FileHeader::decode(head) {
         Ok(header) => header,
         Err(HeaderError::Unused) => return Ok(SegmentState::Unused),
-        Err(error @ HeaderError::Newer(_)) => return Err(Damage::newer(&file.file, error)),
+        Err(error @ HeaderError::Newer(_)) => return Err(Damage::newer(&segment.file, error)),
+        Err(HeaderError::Damaged) if segment.bytes < file::HEADER_BYTES as u64 => {
+            return Ok(SegmentState::Damaged("it ends within its header".into()));
+        }
         Err(HeaderError::Damaged) => return Ok(SegmentState::Torn),
     };
-    if DataFile::parse(&file.file) != Some(header.file()) {
+    if DataFile::parse(&segment.file) != Some(header.file()) {
         let what = format!("its header is that of {}", header.file().name());
         return Ok(SegmentState::Damaged(what));
     }

@@ -87,6 +87,7 @@ impl Log {
             run: 1,
             first_seq: 0,
             salt: salt(SEED),
+            reserved: 0,
         };
         Self {
             bytes: header.encode().to_vec(),
@@ -94,6 +95,14 @@ impl Log {
             seq: 0,
             synced: 0,
         }
+    }
+
+    /// The log of a node with one worker whose segments are made with this many bytes.
+    pub(in super::super) fn reserving(bytes: u64) -> Self {
+        let mut log = Self::new(0, 1);
+        log.header.reserved = bytes;
+        log.bytes = log.header.encode().to_vec();
+        log
     }
 
     pub(in super::super) fn frame(&mut self, payload: &[u8]) -> &mut Self {
@@ -145,7 +154,8 @@ impl Log {
 
     pub(in super::super) fn store(&mut self, disk: &mut Disk) -> String {
         let mut bytes = self.bytes.clone();
-        bytes.resize(bytes.len() + 200, 0);
+        let reserved = self.header.reserved as usize;
+        bytes.resize(reserved.max(bytes.len() + 200), 0);
         disk.files.insert(self.name(), bytes);
         self.name()
     }

@@ -54,6 +54,20 @@ impl Tidy {
                 self.step(&file, "sync it", DiskOp::Sync { file: file.clone() });
             }
             Change::Truncate(file, bytes) => self.truncate(&file, bytes),
+            Change::Clear(file, (from, end, _)) => {
+                let mut at = from;
+                while at < end {
+                    let bytes = (end - at).min(CHUNK_BYTES);
+                    let op = DiskOp::Write {
+                        file: file.clone(),
+                        at,
+                        bytes: vec![0; bytes as usize],
+                        sync: false,
+                    };
+                    self.step(&file, "clear it", op);
+                    at += bytes;
+                }
+            }
             Change::Rewrite(file, from, end) => {
                 let mut at = from;
                 while at < end {

@@ -1,6 +1,7 @@
 //! How frames reach the disk: writes, syncs, and the handling of their errors.
 
 use super::super::entry;
+use super::super::file::{FileHeader, HEADER_BYTES};
 use super::{Closing, Fsync, LogWriter, Outcome, SECOND_US};
 use rufous_base::disk::{DiskError, DiskErrorKind, DiskOp, DiskReply, DiskRequest, FileName, Lane};
 use rufous_base::time::Now;
@@ -39,6 +40,10 @@ pub(super) struct SyncFlight {
     pub(super) file: FileName,
     /// Frames below this number were written when the sync was requested.
     pub(super) covers: u64,
+    /// Likewise the bytes of the file.
+    pub(super) bytes: u64,
+    /// Whether it covers every frame that was written then.
+    pub(super) whole: bool,
     pub(super) started_us: u64,
 }
 
@@ -57,20 +62,21 @@ impl LogWriter {
         else {
             return;
         };
-        let (file, at, index, used) = (
-            segment.file.clone(),
-            segment.bytes,
-            segment.index,
-            segment.is_used(),
-        );
+        let (file, at) = (segment.file.clone(), segment.bytes);
+        let (index, reserved) = (segment.index, segment.reserved);
         let Some(mut batch) = self.batches.pop_front() else {
             return;
         };
         let mut header = 0;
-        if !used {
-            let bytes = self.header(generation, index, first_seq).encode();
-            header = bytes.len();
-            batch.bytes.splice(..0, bytes);
+        if at == 0 {
+            let first = FileHeader {
+                index,
+                first_seq,
+                reserved,
+                ..self.header(generation)
+            };
+            header = HEADER_BYTES;
+            batch.bytes.splice(..0, first.encode());
         }
         let sync = self.config.fsync == Fsync::Always || self.closing == Closing::Mark;
         let id = self.id();
@@ -119,11 +125,13 @@ impl LogWriter {
                     return Outcome::Fine;
                 };
                 segment.wrote(flight.bytes as u64, flight.end_seq);
+                self.written = self.written.max(flight.end_seq);
                 if flight.sync {
-                    segment.synced(flight.end_seq);
+                    segment.synced(flight.end_seq, segment.bytes);
                     self.count_sync(now, flight.started_us);
                 } else {
-                    self.committed = self.committed.max(flight.end_seq);
+                    self.unsynced_since_us.get_or_insert(flight.started_us);
+                    self.commit_written(now);
                 }
                 self.gauges.pending_bytes -= (flight.bytes - flight.header) as u64;
                 self.trouble = None;
@@ -139,7 +147,7 @@ impl LogWriter {
                     DiskErrorKind::Sync => self.give_up(None, &error),
                     // The file was removed: even synced frames are gone.
                     DiskErrorKind::NotFound => {
-                        self.segments.lose();
+                        self.segments.lose(None);
                         self.give_up(None, &error);
                     }
                     // The place on the disk may be bad, and another one better.
@@ -181,6 +189,24 @@ impl LogWriter {
         self.settle();
     }
 
+    /// Written frames are committed, unless too much is not synced.
+    fn commit_written(&mut self, now: Now) {
+        let behind = self.is_behind(now);
+        self.gauges.delayed += u64::from(behind && !self.behind);
+        self.behind = behind;
+        if !behind {
+            self.committed = self.committed.max(self.written);
+        }
+    }
+
+    fn is_behind(&self, now: Now) -> bool {
+        let bounds = self.config.bounds;
+        let since = self.unsynced_since_us;
+        let late = since.is_some_and(|since| now.mono_us >= since.saturating_add(bounds.us));
+        let much = self.segments.unsynced_bytes() > bounds.bytes;
+        self.config.fsync == Fsync::EverySec && (late || much)
+    }
+
     /// Synced frames may now be committed, too.
     pub(super) fn settle(&mut self) {
         self.segments.settle();
@@ -201,7 +227,7 @@ impl LogWriter {
 
     /// When frames in the current segment must be synced.
     pub(super) fn sync_due_us(&self) -> Option<u64> {
-        if self.closing != Closing::No || self.config.fsync == Fsync::Always {
+        if self.closing != Closing::No || self.config.fsync == Fsync::Always || self.behind {
             return Some(0);
         }
         let last = self.last_sync_at_us;
@@ -215,15 +241,19 @@ impl LogWriter {
         if self.sync_flight.is_some() {
             return;
         }
-        let Some((file, covers)) = self.segments.to_sync(due) else {
+        let Some(segment) = self.segments.to_sync(due) else {
             return;
         };
+        let (file, covers) = (segment.file.clone(), segment.end_seq());
+        let bytes = segment.bytes;
         let id = self.id();
         self.last_sync_at_us = Some(now.mono_us);
         self.sync_flight = Some(SyncFlight {
             id,
             file: file.clone(),
             covers,
+            bytes,
+            whole: covers >= self.written,
             started_us: now.mono_us,
         });
         let (lane, op) = (Lane::Sync, DiskOp::Sync { file });
@@ -235,18 +265,40 @@ impl LogWriter {
         now: Now,
         sync: &SyncFlight,
         result: Result<DiskReply, DiskError>,
-    ) {
+    ) -> Outcome {
         match result {
             Ok(_) => {
                 if let Some(segment) = self.segments.named(&sync.file) {
-                    segment.synced(sync.covers);
+                    segment.synced(sync.covers, sync.bytes);
                 }
                 self.count_sync(now, sync.started_us);
                 self.settle();
+                if !self.segments.is_dirty() {
+                    self.unsynced_since_us = None;
+                } else if sync.whole {
+                    // What is not synced was written after the sync had begun.
+                    self.unsynced_since_us = Some(sync.started_us);
+                }
+                if self.behind {
+                    self.commit_written(now);
+                }
+                Outcome::Fine
             }
             Err(error) => {
                 self.gauges.failures += 1;
+                if error.kind == DiskErrorKind::NotFound {
+                    self.segments.lose(Some(&sync.file));
+                }
                 self.give_up(Some(&sync.file), &error);
+                if !self.segments.is_dirty() {
+                    self.unsynced_since_us = None;
+                }
+                // Frames that waited for this sync wait for a snapshot now.
+                if self.behind && self.committed < self.written {
+                    Outcome::Failed
+                } else {
+                    Outcome::Fine
+                }
             }
         }
     }

@@ -16,6 +16,8 @@ pub(super) struct Segment {
     pub(super) file: FileName,
     pub(super) generation: u64,
     pub(super) index: u32,
+    /// The bytes that the file was made with.
+    pub(super) reserved: u64,
     /// The offset of the next write.
     pub(super) bytes: u64,
     first_seq: u64,
@@ -23,6 +25,8 @@ pub(super) struct Segment {
     end_seq: u64,
     /// Frames below this number are synced, as far as they are in this segment.
     synced_seq: u64,
+    /// The bytes that are synced.
+    synced_bytes: u64,
     state: State,
 }
 
@@ -36,20 +40,21 @@ enum State {
 }
 
 impl Segment {
-    /// Whether its header was written.
-    pub(super) fn is_used(&self) -> bool {
-        self.bytes > 0
-    }
-
     pub(super) fn wrote(&mut self, bytes: u64, end_seq: u64) {
         self.bytes += bytes;
         self.end_seq = end_seq;
     }
 
-    pub(super) fn synced(&mut self, covers: u64) {
+    /// Frames below `covers`, and so many bytes of the file, are synced.
+    pub(super) fn synced(&mut self, covers: u64, bytes: u64) {
         if self.state != State::GivenUp {
             self.synced_seq = self.synced_seq.max(covers.min(self.end_seq));
+            self.synced_bytes = self.synced_bytes.max(bytes);
         }
+    }
+
+    pub(super) fn end_seq(&self) -> u64 {
+        self.end_seq
     }
 
     fn is_dirty(&self) -> bool {
@@ -63,6 +68,7 @@ struct Ahead {
     file: FileName,
     generation: u64,
     index: u32,
+    reserve: u64,
     /// The first id of its requests, and how many have no result yet.
     id: u64,
     waits: u64,
@@ -179,7 +185,7 @@ impl Segments {
     ) -> Option<&Segment> {
         let open = self.is_open(generation);
         let full = self.list.back().is_some_and(|segment| {
-            segment.is_used() && segment.bytes + bytes as u64 > self.segment_bytes
+            segment.bytes > 0 && segment.bytes + bytes as u64 > self.segment_bytes
         });
         if !open || full {
             match self.ready(generation) {
@@ -190,10 +196,12 @@ impl Segments {
                         file: ahead.file,
                         generation,
                         index: ahead.index,
+                        reserved: ahead.reserve,
                         bytes: 0,
                         first_seq,
                         end_seq: first_seq,
                         synced_seq: first_seq,
+                        synced_bytes: 0,
                         state: State::Open,
                     });
                 }
@@ -228,12 +236,16 @@ impl Segments {
         generation
     }
 
-    /// The current file no longer exists.
-    pub(super) fn lose(&mut self) {
-        if let Some(current) = self.current() {
-            current.synced_seq = current.first_seq;
+    /// A file no longer exists: the one of this name, or the current one.
+    pub(super) fn lose(&mut self, file: Option<&FileName>) {
+        let segment = match file {
+            Some(file) => self.named(file),
+            None => self.current(),
+        };
+        if let Some(segment) = segment {
+            segment.synced_seq = segment.first_seq;
         }
-        self.give_up(None);
+        self.give_up(file);
     }
 
     /// Whether written frames may be lost.
@@ -266,12 +278,16 @@ impl Segments {
         self.list.iter().any(Segment::is_dirty)
     }
 
-    /// The file to sync next, and the frames that this covers. The current segment only if it is
-    /// due; others at once.
-    pub(super) fn to_sync(&self, due: bool) -> Option<(FileName, u64)> {
+    /// The segment to sync next. The current segment only if it is due; others at once.
+    pub(super) fn to_sync(&self, due: bool) -> Option<&Segment> {
         let wanted = |s: &&Segment| s.is_dirty() && (due || s.state == State::Left);
-        let segment = self.list.iter().find(wanted)?;
-        Some((segment.file.clone(), segment.end_seq))
+        self.list.iter().find(wanted)
+    }
+
+    /// The bytes that are written and not synced, and may be.
+    pub(super) fn unsynced_bytes(&self) -> u64 {
+        let dirty = self.list.iter().filter(|segment| segment.is_dirty());
+        dirty.map(|s| s.bytes - s.synced_bytes).sum()
     }
 
     pub(super) fn retry_at_us(&self) -> Option<u64> {
@@ -331,9 +347,10 @@ impl Segments {
         .name();
         let id = *next_id + 1;
         *next_id += STEPS;
+        let reserve = if self.scarce { 0 } else { self.segment_bytes };
         let create = DiskOp::Create {
             file: file.clone(),
-            reserve: if self.scarce { 0 } else { self.segment_bytes },
+            reserve,
         };
         out.push(bulk(id, create));
         out.push(bulk(id + 1, DiskOp::Sync { file: file.clone() }));
@@ -342,6 +359,7 @@ impl Segments {
             file,
             generation,
             index,
+            reserve,
             id,
             waits: STEPS,
             error: None,

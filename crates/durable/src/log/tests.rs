@@ -6,9 +6,10 @@ use super::super::file::{DataFile, FileHeader, HEADER_BYTES, salt};
 use super::super::scan::{FrameReader, Step};
 use super::super::testing::FakeDisk;
 use super::*;
-use rufous_base::disk::{FileName, Lane};
+use rufous_base::disk::{DiskError, DiskErrorKind, FileName, Lane};
 use std::collections::BTreeMap;
 
+mod behind;
 mod faults;
 
 const SEGMENT: u64 = 2000;
@@ -16,6 +17,7 @@ const SEGMENT: u64 = 2000;
 fn writer(fsync: Fsync) -> LogWriter {
     let config = LogConfig {
         fsync,
+        bounds: Bounds::default(),
         segment_bytes: SEGMENT,
     };
     let identity = Identity {
@@ -148,7 +150,10 @@ fn read(name: &FileName, bytes: &[u8]) -> Option<Read> {
 /// A segment whose frames are unreadable, but may contain evidence.
 fn headless(name: &FileName, bytes: &[u8]) -> Read {
     let file = DataFile::parse(name).expect("a name of ours");
-    let mut header = writer(Fsync::No).header(file.generation(), 0, u64::MAX);
+    let mut header = FileHeader {
+        first_seq: u64::MAX,
+        ..writer(Fsync::No).header(file.generation())
+    };
     header.worker = file.worker();
     let mut finder = EvidenceFinder::new(&header, bytes.len() as u64, 0, 0);
     finder.feed(bytes);
@@ -295,7 +300,7 @@ fn torture(seed: u64) {
                 if fsync == Fsync::Always && bench.log.fsync() != Fsync::Always {
                     always_from = bench.log.appended();
                 }
-                bench.log.set_fsync(fsync);
+                bench.log.set_fsync(fsync, Bounds::default());
             }
             7..20 => {
                 let bytes = [1, 50, 300, 3000][bench.disk.below(4)];

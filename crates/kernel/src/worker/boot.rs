@@ -26,6 +26,7 @@ mod tests;
 use super::commit::Settings;
 use super::out::{Call, LogStart, Out};
 use super::store::Store;
+use crate::durable::keeper::Purpose;
 use crate::durable::load::{self, Loader, LogSummary, judge};
 use crate::durable::resolve::Verdict;
 use crate::durable::{Event, LoadPlan, Note, ids, manifest};
@@ -146,12 +147,17 @@ impl Boot {
         own.map(|(_, held)| held.bytes()).sum()
     }
 
+    /// Whether there is a log at first was settled when the start began.
     pub(super) fn configure(&mut self, settings: &Settings) {
-        self.settings = settings.clone();
+        let log = self.settings.log;
+        self.settings = Settings {
+            log,
+            ..settings.clone()
+        };
     }
 
     pub(super) fn begin(&mut self, settings: &Settings, own: WorkerId, out: &mut Out) {
-        self.configure(settings);
+        self.settings = settings.clone();
         if own.0 != 0 {
             self.stage = Stage::Waiting;
             return;
@@ -341,9 +347,11 @@ impl Boot {
         let mut keeper = plan::keeper(&plan, now, run, self.hash_seed, store.workers());
         let schedule = self.settings.schedule.clone();
         keeper.found(schedule, plan.folder.kept.iter().copied());
-        keeper.logs = self.settings.log;
+        if self.settings.log {
+            keeper.log_begins(plan.generation);
+        }
         if let Some(generation) = plan.rewrite() {
-            keeper.begin(generation, now);
+            keeper.begin(generation, Purpose::Rewrite, now);
         }
         self.heard.resolved = Some((verdicts, run));
         // The next start must find what is written from now on; or, without a log, must not take

@@ -12,8 +12,9 @@
 //! 3. While the log cannot be written no command changes data; reads continue, and may return
 //!    recent changes that are not committed yet.
 //!
-//! `held` has what waits; `quiet` how workers agree that logs may be closed.
+//! `ending` has how a log is switched off; `held` what waits; `quiet` how workers agree that logs may be closed.
 
+mod ending;
 mod held;
 mod quiet;
 mod settings;
@@ -26,6 +27,7 @@ pub use settings::Settings;
 
 use super::Message;
 use super::out::{Call, LogStart, Out};
+use super::saves::CutOf;
 use super::store::Store;
 use crate::durable::file::salt;
 use crate::durable::log::{Identity, LogConfig, LogWriter, Outcome};
@@ -70,6 +72,8 @@ pub(super) struct Commit {
     told: u64,
     /// Increases with every start of the node.
     run: u64,
+    /// The last number of a request to the disk by an earlier log: its answer may still be due.
+    next_id: u64,
     held: Held,
     /// Present where the node is one of several.
     gates: Option<Gates>,
@@ -92,6 +96,7 @@ impl Commit {
             base: 0,
             told: 0,
             run: 0,
+            next_id: 0,
             held: Held::default(),
             gates: None,
             troubles: BTreeMap::new(),
@@ -115,46 +120,49 @@ impl Commit {
         self.run = run;
     }
 
-    /// Whether these settings switch logging off: then the open frame must end first.
-    pub(super) fn stops_by(&self, settings: &Settings) -> bool {
-        !settings.log && self.logs()
-    }
-
-    pub(super) fn on_settings(&mut self, settings: Settings, shard: &mut Shard) {
-        if let Some(log) = &mut self.log {
-            log.set_fsync(settings.fsync);
-        }
-        if self.stops_by(&settings) {
-            shard.observers_mut().set_journaling(self.gates.is_some());
-            self.closing = true;
-        }
+    /// The settings of the start, which say whether there is a log at first.
+    pub(super) fn on_begin(&mut self, settings: Settings) {
         self.settings = settings;
     }
 
-    /// Begins a log, unless changes are not logged.
-    pub(super) fn on_start(&mut self, at: LogStart, store: &mut Store<'_>) {
-        if !self.settings.log {
-            return;
+    /// Worker 0 decides whether changes are logged later.
+    pub(super) fn on_settings(&mut self, settings: Settings) {
+        if let Some(log) = &mut self.log {
+            log.set_fsync(settings.fsync, settings.bounds);
         }
+        let log = self.settings.log;
+        self.settings = Settings { log, ..settings };
+    }
+
+    /// The log of the start begins, unless changes are not logged.
+    pub(super) fn on_start(&mut self, at: LogStart, store: &mut Store<'_>) {
+        if self.settings.log {
+            self.start(at, store);
+        }
+    }
+
+    fn start(&mut self, at: LogStart, store: &mut Store<'_>) {
         let config = LogConfig {
             fsync: self.settings.fsync,
+            bounds: self.settings.bounds,
             segment_bytes: self.settings.segment_bytes,
         };
         let mut identity = self.identity(store.workers());
         identity.salt = at.salt.unwrap_or(identity.salt);
         let mut log = LogWriter::new(config, identity);
         log.start(at.generation, at.index, at.seq);
+        log.number_from(self.next_id);
         self.log = Some(log);
         store.shard.observers_mut().set_journaling(true);
     }
 
-    /// The instant of a cut: later frames belong to this generation. Logging that was switched on
-    /// begins.
-    pub(super) fn on_cut(&mut self, generation: u64, store: &mut Store<'_>) {
+    /// The instant of a cut: later frames belong to this generation.
+    pub(super) fn on_cut(&mut self, (generation, cut): (u64, CutOf), store: &mut Store<'_>) {
         match &mut self.log {
             Some(log) if !self.closing => log.begin_generation(generation),
-            Some(_) => {}
-            None => self.on_start(LogStart::of(generation), store),
+            Some(_) => debug_assert_ne!(cut, CutOf::Begin, "the last log has ended"),
+            None if cut == CutOf::Begin => self.start(LogStart::of(generation), store),
+            None => {}
         }
     }
 
@@ -213,9 +221,7 @@ impl Commit {
         log.poll(now, &mut out.disk);
         if log.is_closed() && self.held.is_empty() && !self.ending {
             // Logging was switched off. It may be switched on again.
-            self.base += log.appended();
-            self.log = None;
-            self.closing = false;
+            self.end(out);
             return self.gate();
         }
         // In trouble replies to reads do not wait, and writes are refused. Replies to writes from
@@ -264,6 +270,7 @@ impl Commit {
                 out.events.push(Event::Uncommitted(Until::Logged));
             }
             self.lose(Until::Logged, out);
+            self.give_up_stuck(out);
         }
     }
 
@@ -374,11 +381,6 @@ impl Commit {
         self.log.is_some() && !self.closing
     }
 
-    /// Whether logging was switched on and waits for a save to begin.
-    pub(super) fn wants_log(&self) -> bool {
-        self.settings.log && self.log.is_none()
-    }
-
     /// Whether there is a log or chain that replies wait for.
     pub(super) fn commits(&self) -> bool {
         self.logs() || self.gates.is_some()
@@ -486,6 +488,7 @@ impl Commit {
     pub(super) fn is_congested(&self) -> bool {
         let log = self.log.as_ref();
         let pending = log.map_or(0, |l| l.gauges().pending_bytes);
-        pending > CONGESTED_BYTES && !self.is_in_trouble()
+        let behind = log.is_some_and(LogWriter::is_far_behind);
+        (pending > CONGESTED_BYTES || behind) && !self.is_in_trouble()
     }
 }

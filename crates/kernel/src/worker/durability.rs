@@ -5,7 +5,7 @@
 use super::commit::{Commit, FrameEnd, Settings};
 use super::saves::{CutOf, SaveRefused, SnapshotStart};
 use super::{Message, Worker};
-use crate::durable::keeper::{Keeper, Pinned};
+use crate::durable::keeper::{Keeper, Pinned, Purpose};
 use crate::durable::{Event, LogWriter, ids};
 use crate::planted::{self, Planted};
 use crate::program::{Program, Unwritable};
@@ -19,23 +19,22 @@ impl<P: Program> Worker<P> {
     pub fn begin(&mut self, settings: Settings) {
         self.boot.begin(&settings, self.id, &mut self.out);
         self.saves.configure(&settings, &mut self.out);
-        self.commit.on_settings(settings, &mut self.shard);
+        self.commit.on_begin(settings);
     }
 
-    /// Applies settings. Logging that is switched on begins with the next save, which the embedder
-    /// requests.
+    /// Applies settings. Worker 0 then switches logging on or off
+    /// ([`Worker::look_after_saving`]).
     pub fn configure_durability(&mut self, settings: Settings) {
-        if self.commit.stops_by(&settings) {
-            self.end_frame();
-        }
         self.saves.configure(&settings, &mut self.out);
         self.boot.configure(&settings);
-        self.commit.on_settings(settings, &mut self.shard);
+        self.commit.on_settings(settings);
     }
 
-    /// Whether logging was switched on and waits for a save to begin.
-    pub fn wants_log(&self) -> bool {
-        self.commit.wants_log()
+    /// Logging is switched off.
+    pub(super) fn end_log(&mut self, now: Now) {
+        self.end_frame();
+        self.commit.on_end(&mut store!(self), &mut self.out);
+        self.log_moved_on(now);
     }
 
     /// Ends the open frame if it is long. Call it between commands.
@@ -252,13 +251,13 @@ impl<P: Program> Worker<P> {
 
 /// Saves of the node.
 impl<P: Program> Worker<P> {
-    /// Begins a save of the whole node. At worker 0 only.
-    pub fn begin_save(&mut self, now: Now) -> Result<u64, SaveRefused> {
-        self.begin_cut(now, CutOf::Save)
+    /// Begins a save of the whole node, and the logs if they are to begin. At worker 0 only.
+    pub fn begin_save(&mut self, now: Now, purpose: Purpose) -> Result<u64, SaveRefused> {
+        self.begin_cut(now, (self.saves.cut_of_save(), purpose))
     }
 
     /// Begins a new generation of the logs.
-    fn begin_cut(&mut self, now: Now, cut: CutOf) -> Result<u64, SaveRefused> {
+    fn begin_cut(&mut self, now: Now, cut: (CutOf, Purpose)) -> Result<u64, SaveRefused> {
         if !self.is_serving() {
             return Err(SaveRefused::Loading);
         }
@@ -276,14 +275,14 @@ impl<P: Program> Worker<P> {
 
     /// Whether a backup needs no save: the logs have all changes since the last one.
     pub fn can_pin_without_save(&self) -> bool {
-        self.commit.logs()
+        self.saves.log_holds()
     }
 
     /// Pins the current files on disk for a backup, so that they are not removed. Returns the pin
     /// and the generation that begins now. Once that is sealed ([`crate::durable::Event::Sealed`]),
     /// files of earlier generations are not written any more. At worker 0 only.
     pub fn pin(&mut self, now: Now) -> Result<(u64, u64), SaveRefused> {
-        let generation = self.begin_cut(now, CutOf::Logs)?;
+        let generation = self.begin_cut(now, (CutOf::Logs, Purpose::Snapshot))?;
         Ok((self.saves.pin()?, generation))
     }
 
@@ -304,9 +303,9 @@ impl<P: Program> Worker<P> {
     /// The instant of a cut: earlier effects belong to the old generation.
     pub(super) fn cut(&mut self, generation: u64, cut: CutOf) {
         self.end_frame();
-        self.commit.on_cut(generation, &mut store!(self));
+        self.commit.on_cut((generation, cut), &mut store!(self));
         match (cut, self.commit.log()) {
-            (CutOf::Save, _) => self.begin_snapshot(generation),
+            (CutOf::Save | CutOf::Begin, _) => self.begin_snapshot(generation),
             // The end of a log is synced, whatever the setting.
             (CutOf::Logs, Some(log)) => self.saves.on_logs_cut(generation, log.appended()),
             (CutOf::Logs, None) => {}
@@ -360,6 +359,24 @@ impl<P: Program> Worker<P> {
             let log = (self.commit.log(), self.commit.logs());
             self.saves.on_tick(now, log, &store!(self), &mut self.out);
             self.carry_out(now);
+            self.look_after_switch(now);
         }
+    }
+
+    /// At worker 0: brings logging closer to what the settings say.
+    fn look_after_switch(&mut self, now: Now) {
+        let stuck = self.commit.is_stuck();
+        let store = store!(self);
+        if self.saves.on_switch(now, stuck, &store, &mut self.out) {
+            // Where it is refused, the next tick tries again.
+            let _ = self.begin_save(now, Purpose::Rewrite);
+        }
+        self.carry_out(now);
+    }
+
+    /// Whether every change that a reply shows is logged, and found at the next start. At worker 0
+    /// only.
+    pub fn log_holds(&self) -> bool {
+        self.saves.log_holds()
     }
 }

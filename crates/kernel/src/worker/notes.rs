@@ -2,6 +2,7 @@
 //! both.
 
 use super::Worker;
+use super::switch::LogState;
 use crate::durable::{LogGauges, Note};
 use crate::program::Program;
 use rufous_base::{Now, WorkerId};
@@ -9,7 +10,6 @@ use rufous_base::{Now, WorkerId};
 /// A worker's counters of durability.
 #[derive(Clone, Debug, Default)]
 pub struct DurableFigures {
-    pub logs: bool,
     pub log: LogGauges,
     pub changes_since_save: u64,
     pub snapshot_keys_done: u64,
@@ -24,14 +24,12 @@ pub struct DurableFigures {
     pub pins: u64,
     /// Earlier saves.
     pub kept: u64,
+    pub log_state: LogState,
 }
 
 impl<P: Program> Worker<P> {
     pub fn durable_figures(&self) -> DurableFigures {
-        let mut figures = DurableFigures {
-            logs: self.commit.logs(),
-            ..DurableFigures::default()
-        };
+        let mut figures = DurableFigures::default();
         if let Some(log) = self.commit.log() {
             figures.log = log.gauges();
         }
@@ -85,10 +83,12 @@ impl<P: Program> Worker<P> {
                     .on_sealed(generation, &store!(self), &mut self.out);
             }
             Note::Usage(usage) => self.saves.on_usage(from, usage),
-            Note::SaveNow => {
+            Note::SaveNow(purpose) => {
                 // Refused only while another save is in progress, which serves as well.
-                let _ = self.begin_save(now);
+                let _ = self.begin_save(now, purpose);
             }
+            Note::EndLog => self.end_log(now),
+            Note::LogEnded => self.saves.on_log_ended(),
             Note::Trouble(trouble) => self.commit.on_trouble(from, trouble),
             Note::Quiet => self.quiet.on_quiet(),
             Note::CloseLogs => self.quiet.on_close_logs(),

@@ -12,7 +12,8 @@ use super::commit::Settings;
 use super::notes::DurableFigures;
 use super::out::{Call, Out};
 use super::store::Store;
-use crate::durable::keeper::{Event, Keeper, Pinned, Saved, Usage};
+use super::switch::{LogState, Step, Switch};
+use crate::durable::keeper::{Event, Keeper, Pinned, Purpose, Saved, Usage};
 use crate::durable::log::Identity;
 use crate::durable::snapshot::{SnapshotState, SnapshotWriter};
 use crate::durable::{Event as Told, LogWriter, Note, ids};
@@ -49,6 +50,8 @@ pub enum SaveRefused {
 pub enum CutOf {
     /// A snapshot of everything.
     Save,
+    /// Likewise, and every worker begins its log with it.
+    Begin,
     /// No snapshot.
     Logs,
 }
@@ -87,6 +90,8 @@ pub(super) struct Saves {
     slice: Vec<u8>,
     /// Present at worker 0.
     keeper: Option<Keeper>,
+    /// Likewise.
+    switch: Switch,
     changes_at_cut: u64,
     log_bytes_at_cut: u64,
     usage_told_us: u64,
@@ -142,20 +147,16 @@ impl Saves {
             figures.last_save_unix_ms = keeper.status.last_save_unix_ms;
             figures.pins = keeper.pins() as u64;
             figures.kept = keeper.kept() as u64;
+            figures.log_state = self.switch.is(keeper);
         }
     }
 
-    /// Applies settings. `logs`: whether changes are already logged.
+    /// Applies settings.
     pub(super) fn configure(&mut self, settings: &Settings, out: &mut Out) {
         if let Some(keeper) = &mut self.keeper {
             keeper.set_schedule(settings.schedule.clone(), &mut out.disk);
-            if keeper.logs && !settings.log {
-                // Later changes are not logged: no log may be treated as their continuation.
-                let until = Some(keeper.generation());
-                keeper.install_logs_until(until, &mut out.disk);
-            }
-            keeper.logs = settings.log;
         }
+        self.switch.on_settings(settings.log);
         self.settings = settings.clone();
     }
 
@@ -166,6 +167,7 @@ impl Saves {
 
     /// A cut without a snapshot: the log up to `position` is to be synced.
     pub(super) fn on_logs_cut(&mut self, generation: u64, position: u64) {
+        self.switch.on_cut(generation);
         self.sealing.push_back((generation, position));
     }
 
@@ -173,6 +175,7 @@ impl Saves {
     pub(super) fn on_cut(&mut self, start: SnapshotStart, store: &mut Store<'_>) {
         self.changes_at_cut = store.shard.counters().changes;
         self.log_bytes_at_cut = start.log_bytes;
+        self.switch.on_cut(start.generation);
         store.shard.begin_snapshot();
         let mut writer = SnapshotWriter::new(start.identity, start.generation, start.next_seq);
         writer.take(&start.head);
@@ -286,14 +289,12 @@ impl Saves {
         out.tell(WorkerId(0), Note::Usage(usage));
         // A sync of this worker's log has failed: a snapshot must replace the data in doubt. At
         // once where writes wait for it.
-        let lately = self
-            .failed_us
-            .is_some_and(|at| now.mono_us < at + RETRY_SAVE_US);
+        let lately = self.has_failed_lately(now);
         if log.is_some_and(|l| l.has_lost() || (l.needs_snapshot() && !lately)) {
-            out.tell(WorkerId(0), Note::SaveNow);
+            out.tell(WorkerId(0), Note::SaveNow(Purpose::Rewrite));
         }
-        if self.keeper.as_ref().is_some_and(|k| k.is_due(now, logs)) {
-            out.tell(store.id, Note::SaveNow);
+        if let Some(purpose) = self.keeper.as_ref().and_then(|k| k.due(now, logs)) {
+            out.tell(store.id, Note::SaveNow(purpose));
         }
     }
 }
@@ -302,24 +303,81 @@ impl Saves {
 impl Saves {
     /// Takes over the record of the files on disk.
     pub(super) fn on_keeper(&mut self, keeper: Keeper) {
+        self.switch.on_start(keeper.logs());
         self.keeper = Some(keeper);
+    }
+
+    fn has_failed_lately(&self, now: Now) -> bool {
+        let failed = self.failed_us;
+        failed.is_some_and(|at| now.mono_us < at + RETRY_SAVE_US)
+    }
+
+    /// Whether every change that is logged is found at the next start.
+    pub(super) fn log_holds(&self) -> bool {
+        let switch = &self.switch;
+        let keeper = self.keeper.as_ref();
+        keeper.is_some_and(|keeper| switch.is(keeper) == LogState::On)
+    }
+
+    /// Brings logging closer to the settings. True where a save is to begin. `stuck`: a log cannot
+    /// be written.
+    pub(super) fn on_switch(
+        &mut self,
+        now: Now,
+        stuck: bool,
+        store: &Store<'_>,
+        out: &mut Out,
+    ) -> bool {
+        let lately = self.has_failed_lately(now);
+        let Some(keeper) = &mut self.keeper else {
+            return false;
+        };
+        match self.switch.step(keeper, stuck) {
+            Step::Save => return !lately,
+            Step::End => {
+                self.switch.on_end(store.workers());
+                keeper.log_ends(&mut out.disk);
+                out.tell_all(store, || Note::EndLog);
+            }
+            Step::Note if !lately => keeper.log_ends(&mut out.disk),
+            Step::Note | Step::Nothing => {}
+        }
+        false
+    }
+
+    /// A worker has ended its log.
+    pub(super) fn on_log_ended(&mut self) {
+        self.switch.on_ended();
+    }
+
+    /// How a save is to cut.
+    pub(super) fn cut_of_save(&self) -> CutOf {
+        self.switch.cut_of_save()
     }
 
     /// Begins a new generation of the logs.
     pub(super) fn begin(
         &mut self,
         now: Now,
-        cut: CutOf,
+        (cut, purpose): (CutOf, Purpose),
         out: &mut Out,
     ) -> Result<u64, SaveRefused> {
         let keeper = self.keeper.as_mut().ok_or(SaveRefused::NoFolder)?;
         if keeper.is_saving() {
             return Err(SaveRefused::InProgress);
         }
-        let generation = keeper.next_generation();
-        if cut == CutOf::Save {
-            keeper.begin(generation, now);
+        if cut == CutOf::Begin && !keeper.end_is_noted() {
+            keeper.log_ends(&mut out.disk);
+            return Err(SaveRefused::InProgress);
         }
+        let generation = keeper.next_generation();
+        if cut == CutOf::Begin {
+            keeper.log_begins(generation);
+        }
+        if cut != CutOf::Logs {
+            keeper.begin(generation, purpose, now);
+        }
+        self.switch.on_begin(generation, cut);
         out.call(Call::Cut { generation, cut });
         Ok(generation)
     }

@@ -114,9 +114,14 @@ metrics! {
         rufous_log_writes_total "Writes to the worker's log that succeeded." => |f| f.persistence.writes;
         rufous_log_syncs_total "Syncs of the worker's log that succeeded." => |f| f.persistence.syncs;
         rufous_log_errors_total "Writes and syncs of the worker's log that failed." => |f| f.persistence.errors;
+        rufous_log_delayed_total "Times that replies waited for a sync although appendfsync is everysec."
+            => |f| f.persistence.delayed_syncs;
         rufous_snapshot_keys_ahead_total "Keys captured ahead of a change while a snapshot was in progress."
             => |f| f.persistence.snapshot_keys_ahead;
-        rufous_log_enabled "1 if changes are logged." => |f| u64::from(f.persistence.aof_enabled);
+        rufous_log_enabled "1 if changes are logged and found at the next start."
+            => |f| u64::from(f.persistence.aof_enabled);
+        rufous_log_switching "1 while the log is being switched on or off."
+            => |f| u64::from(f.persistence.aof_switching);
         rufous_log_failing "1 if the last write or sync of the log failed; writes are refused meanwhile."
             => |f| u64::from(f.persistence.aof_last_error.is_some());
         rufous_log_size_bytes "Bytes of logs that a restart would read." => |f| f.persistence.aof_current_size;

@@ -19,6 +19,7 @@ fn header(kind: FileKind) -> FileHeader {
         run: 1,
         first_seq: 0,
         salt: file::salt(SEED),
+        reserved: 0,
     }
 }
 

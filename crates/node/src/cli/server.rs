@@ -84,9 +84,14 @@ fn serve(effective: &Effective, log: &Log, plain: bool) -> Result<()> {
         let _ = std::io::stdout().write_all(text.as_bytes());
     }
     node.join();
-    match shared.start_error() {
-        Some(why) => bail!("{why}"),
-        None => Ok(()),
+    if let Some(why) = shared.start_error() {
+        bail!("{why}");
+    }
+    match shared.loss() {
+        Some(why) if config.wants_folder() => {
+            bail!("stopped, but the last changes may not be on disk: {why}")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -164,6 +164,8 @@ pub static OPTIONS: &[StartOption] = &[
     ),
     option(Group::Durability, "appendonly", "yes|no"),
     option(Group::Durability, "appendfsync", "always|everysec|no"),
+    option(Group::Durability, "appendfsync-max-bytes", "BYTES"),
+    option(Group::Durability, "appendfsync-max-ms", "MILLISECONDS"),
     option(Group::Durability, "save", "\"SECONDS CHANGES ...\""),
     option(Group::Durability, "auto-aof-rewrite-percentage", "PERCENT"),
     option(Group::Durability, "auto-aof-rewrite-min-size", "BYTES"),

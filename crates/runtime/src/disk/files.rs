@@ -11,9 +11,14 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A lane uses a log and its successor, or a snapshot's few files at a time.
 const OPEN_FILES: usize = 16;
+
+/// How long a file may be written to without its name being looked at. What is synced is looked at
+/// each time.
+const CHECK_PERIOD: Duration = Duration::from_millis(100);
 
 struct Open {
     name: FileName,
@@ -21,6 +26,16 @@ struct Open {
     writable: bool,
     /// See [`super::ahead`].
     ahead: u64,
+    /// When its name last led to it.
+    checked: Instant,
+}
+
+/// When the name of a file is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Looks {
+    Always,
+    /// Once a [`CHECK_PERIOD`].
+    Sometimes,
 }
 
 pub(super) struct Files {
@@ -68,6 +83,24 @@ impl Files {
         Ok((file, ahead))
     }
 
+    /// Fails where the name of the file used last does not lead to it any more: it was removed,
+    /// replaced or moved away with its folder, and a start would not find what is in it.
+    pub(super) fn check_last(&mut self, looks: Looks) -> io::Result<()> {
+        let Some(open) = self.open.last_mut() else {
+            return Ok(());
+        };
+        if looks == Looks::Sometimes && open.checked.elapsed() < CHECK_PERIOD {
+            return Ok(());
+        }
+        if is_current(&self.folder, open) {
+            open.checked = Instant::now();
+            return Ok(());
+        }
+        self.folder.check()?;
+        let text = "the file was removed or replaced while it was in use";
+        Err(io::Error::new(io::ErrorKind::NotFound, text))
+    }
+
     /// Whether a file is open for writing, and nothing has to be closed first.
     pub(super) fn is_at_hand(&self, name: &FileName) -> bool {
         let open = self.open.iter().rev().find(|open| open.name == *name);
@@ -85,6 +118,7 @@ impl Files {
             file,
             writable,
             ahead: 0,
+            checked: Instant::now(),
         });
         self.last()
     }

@@ -1,14 +1,18 @@
 //! The data folder of a node, which all lanes of all workers share.
 
 use rustix::thread::CpuSet;
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 
 pub(crate) struct Folder {
     path: Option<PathBuf>,
+    /// The device and number of the folder, as first seen.
+    identity: OnceLock<(u64, u64)>,
     /// Where lanes may run, if not where the worker does that starts them.
     cpus: Option<CpuSet>,
     /// Times that a name came to mean another file, or none.
@@ -22,6 +26,7 @@ impl Folder {
     pub(crate) fn new(path: Option<PathBuf>, cpus: Option<CpuSet>) -> Self {
         Self {
             path,
+            identity: OnceLock::new(),
             cpus,
             replaced: AtomicU64::new(0),
             lanes: Mutex::default(),
@@ -31,6 +36,28 @@ impl Folder {
     pub(super) fn path(&self) -> io::Result<&Path> {
         let path = self.path.as_deref();
         path.ok_or_else(|| io::Error::other("this node has no data folder"))
+    }
+
+    /// Fails where the path does not lead to the folder that the node began with: what is written to
+    /// open files would not be found by a start.
+    pub(super) fn check(&self) -> io::Result<()> {
+        let path = self.path()?;
+        let how = match fs::metadata(path) {
+            Ok(found) => {
+                let found = (found.dev(), found.ino());
+                if *self.identity.get_or_init(|| found) == found {
+                    return Ok(());
+                }
+                "is another one than at the start"
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => "was removed or renamed",
+            Err(error) => return Err(error),
+        };
+        let text = format!(
+            "the data folder {} {how}: put the one back that this node began with",
+            path.display()
+        );
+        Err(io::Error::new(io::ErrorKind::NotFound, text))
     }
 
     /// Where the file of that name lies.

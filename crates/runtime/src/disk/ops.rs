@@ -1,7 +1,7 @@
 //! What each request does to the files.
 
 use super::ahead;
-use super::files::Files;
+use super::files::{Files, Looks};
 use super::folder::Folder;
 use rufous_base::disk::{
     DiskDone, DiskError, DiskErrorKind, DiskOp, DiskReply, DiskRequest, FileInfo, FileName,
@@ -83,15 +83,18 @@ impl Ops {
             DiskOp::Sync { file } => {
                 let file = self.files.get(&file, true)?;
                 file.sync_data().map_err(Failure::Sync)?;
+                self.files.check_last(Looks::Always)?;
             }
             DiskOp::SyncNames => self.sync_names()?,
             DiskOp::Rename { from, to } => {
                 let folder = self.files.folder();
+                folder.check()?;
                 fs::rename(folder.path_of(&from)?, folder.path_of(&to)?)?;
                 folder.replaced();
             }
             DiskOp::Remove { file } => {
                 let folder = self.files.folder();
+                folder.check()?;
                 match fs::remove_file(folder.path_of(&file)?) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     other => other?,
@@ -102,7 +105,10 @@ impl Ops {
             DiskOp::Read { file, at, bytes } => {
                 return Ok(DiskReply::Read(self.read(&file, at, bytes)?));
             }
-            DiskOp::List => return Ok(DiskReply::Files(list(self.files.folder().path()?)?)),
+            DiskOp::List => {
+                self.files.folder().check()?;
+                return Ok(DiskReply::Files(list(self.files.folder().path()?)?));
+            }
         }
         Ok(DiskReply::Done)
     }
@@ -110,15 +116,19 @@ impl Ops {
     fn write(&mut self, file: &FileName, at: u64, bytes: &[u8], sync: bool) -> Result<(), Failure> {
         let (file, written) = self.files.get_to_write(file)?;
         ahead::write_all(file, at, bytes, sync, written)?;
-        if sync {
+        let looks = if sync {
             file.sync_data().map_err(Failure::Sync)?;
-        }
-        Ok(())
+            Looks::Always
+        } else {
+            Looks::Sometimes
+        };
+        Ok(self.files.check_last(looks)?)
     }
 
     /// A file that is there already is let go rather than truncated: it may
     /// have another name elsewhere.
     fn create(&mut self, name: &FileName, reserve: u64) -> io::Result<()> {
+        self.files.folder().check()?;
         let path = self.files.folder().path_of(name)?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(MODE);
@@ -167,7 +177,8 @@ impl Ops {
             Some(names) => names,
             none => none.insert(File::open(self.files.folder().path()?)?),
         };
-        names.sync_all().map_err(Failure::Sync)
+        names.sync_all().map_err(Failure::Sync)?;
+        Ok(self.files.folder().check()?)
     }
 }
 
@@ -222,6 +233,7 @@ fn kind(error: &io::Error) -> DiskErrorKind {
         Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => DiskErrorKind::Full,
         Some(Errno::NOENT) => DiskErrorKind::NotFound,
         Some(Errno::ACCESS | Errno::PERM | Errno::ROFS) => DiskErrorKind::Denied,
+        None if error.kind() == io::ErrorKind::NotFound => DiskErrorKind::NotFound,
         _ => DiskErrorKind::Io,
     }
 }

@@ -1,5 +1,7 @@
 //! What actors ask of their disk, done on a real one.
 
+mod moved;
+
 use crate::common::*;
 use rufous_base::disk::{DiskDone, DiskError, DiskErrorKind, DiskOp, DiskReply, DiskRequest, Lane};
 use rufous_base::{Effects, Input};

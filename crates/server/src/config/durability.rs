@@ -98,6 +98,26 @@ pub(super) const APPENDONLY: Param = Param {
     help: "Whether every change is written to the log.",
 };
 
+pub(super) const APPENDFSYNC_MAX_BYTES: Param = Param {
+    name: "appendfsync-max-bytes",
+    get: |config| config.appendfsync_max_bytes.to_string(),
+    set: Some(|config, value| {
+        config.appendfsync_max_bytes = memory(value, 64 << 10, 1 << 40)?;
+        Ok(())
+    }),
+    help: "With appendfsync everysec: bytes that a worker acknowledges before they are synced; beyond that, replies to changes wait for the sync.",
+};
+
+pub(super) const APPENDFSYNC_MAX_MS: Param = Param {
+    name: "appendfsync-max-ms",
+    get: |config| config.appendfsync_max_ms.to_string(),
+    set: Some(|config, value| {
+        config.appendfsync_max_ms = integer(value, 1_000..=3_600_000)? as u64;
+        Ok(())
+    }),
+    help: "With appendfsync everysec: milliseconds for which an acknowledged change is not synced at most; where a sync takes longer, replies to changes wait for it.",
+};
+
 pub(super) const SAVE: Param = Param {
     name: "save",
     get: |config| SavePoint::show(&config.save),

@@ -50,6 +50,9 @@ pub struct Config {
     /// Every change is logged.
     pub appendonly: bool,
     pub appendfsync: AppendFsync,
+    /// With `everysec`: what is acknowledged and not synced at most, per worker, and for how long.
+    pub appendfsync_max_bytes: u64,
+    pub appendfsync_max_ms: u64,
     /// When snapshots are taken by themselves: as soon as one of them is met.
     pub save: Vec<SavePoint>,
     /// A snapshot follows when the log has grown by so much since the last; 0: never.
@@ -207,6 +210,8 @@ impl Default for Config {
             folder: true,
             appendonly: true,
             appendfsync: AppendFsync::Everysec,
+            appendfsync_max_bytes: 256 << 20,
+            appendfsync_max_ms: 3_000,
             save: SavePoint::DEFAULT.to_vec(),
             auto_aof_rewrite_percentage: 100,
             auto_aof_rewrite_min_size: 64 << 20,

@@ -37,6 +37,8 @@ pub static PARAMS: &[Param] = &[
     durability::AOF_USE_RDB_PREAMBLE,
     durability::APPENDFILENAME,
     durability::APPENDFSYNC,
+    durability::APPENDFSYNC_MAX_BYTES,
+    durability::APPENDFSYNC_MAX_MS,
     durability::APPENDONLY,
     durability::AUTO_AOF_REWRITE_MIN_SIZE,
     durability::AUTO_AOF_REWRITE_PERCENTAGE,

@@ -3,16 +3,17 @@
 //! log.
 
 use super::connection::{Connection, Slot};
-use super::persistence::{Asked, PersistenceInfo, Pinned, SaveAnswer, SaveOrder};
+use super::durable_info::{fill, note_loaded, pinned, settings};
+use super::persistence::{Asked, PersistenceInfo, SaveAnswer, SaveOrder};
 use super::slices::Slices;
 use super::{Front, Message};
-use crate::config::{AppendFsync, Config};
+use crate::config::Config;
 use rufous_base::disk::DiskDone;
 use rufous_base::{Effects, NodeEffect, Now, Until};
 use rufous_kernel::Unwritable;
-use rufous_kernel::durable::keeper::{self, Schedule};
-use rufous_kernel::durable::{Event, Fsync, Loaded};
-use rufous_kernel::worker::{DurableSettings, SaveRefused};
+use rufous_kernel::durable::Event;
+use rufous_kernel::durable::keeper::{self, Purpose};
+use rufous_kernel::worker::{LogState, SaveRefused};
 
 /// The state of this module.
 #[derive(Debug, Default)]
@@ -31,8 +32,10 @@ pub(super) struct Durability {
     next: Vec<Asked>,
     /// Backups that wait until everything up to their cut is synced.
     sealing: Vec<(Asked, u64, u64)>,
-    /// The save in progress is a rewrite.
-    is_rewrite: bool,
+    /// Settings of the log that wait until they hold.
+    switching: Vec<Asked>,
+    /// While the node stops: bytes of the snapshot at the last tick.
+    told_bytes: u64,
     /// The node stops once this save has ended.
     stop_save: StopSave,
 }
@@ -43,26 +46,6 @@ enum StopSave {
     NotYet,
     UnderWay,
     Over,
-}
-
-/// The settings that the kernel needs.
-fn settings(config: &Config) -> DurableSettings {
-    DurableSettings {
-        log: config.appendonly,
-        fsync: match config.appendfsync {
-            AppendFsync::Always => Fsync::Always,
-            AppendFsync::Everysec => Fsync::EverySec,
-            AppendFsync::No => Fsync::No,
-        },
-        segment_bytes: config.log_segment_size,
-        schedule: Schedule {
-            points: config.save.iter().map(|p| (p.seconds, p.changes)).collect(),
-            rewrite_percentage: config.auto_aof_rewrite_percentage,
-            rewrite_min_bytes: config.auto_aof_rewrite_min_size,
-            retention: config.snapshot_retention,
-        },
-        stop_on_save_error: config.stop_writes_on_bgsave_error,
-    }
 }
 
 impl Front {
@@ -97,7 +80,7 @@ impl Front {
         self.begin_declaring();
     }
 
-    /// Applies settings. Logging that is switched on begins with a save.
+    /// Applies settings.
     pub(super) fn configure_durability(&mut self, config: &Config) {
         if self.durability.folder {
             self.kernel.configure_durability(settings(config));
@@ -157,9 +140,13 @@ impl Front {
         }
         self.kernel.look_after_saving(now);
         self.deliver_outcomes(fx);
-        if self.kernel.wants_log() && self.kernel.keeper().is_some() {
-            // It is refused only while a save is in progress: then the next tick retries.
-            let _ = self.kernel.begin_save(now);
+        self.answer_switch();
+        if self.stopping {
+            let bytes = self.kernel.durable_figures().snapshot_bytes;
+            let before = std::mem::replace(&mut self.durability.told_bytes, bytes);
+            if bytes > before {
+                fx.node.push(NodeEffect::Progress);
+            }
         }
     }
 
@@ -167,7 +154,7 @@ impl Front {
     pub(crate) fn persistence_info(&self) -> PersistenceInfo {
         let mut info = self.persistence.info.clone();
         if self.durability.folder {
-            self.fill(&mut info);
+            fill(&mut info, &self.kernel);
         }
         info
     }
@@ -177,7 +164,12 @@ impl Front {
             match event {
                 Event::LoadPlanned { bytes } => self.shared.loading.add_total(bytes),
                 Event::LoadProgress { bytes } => self.shared.loading.add_done(bytes),
-                Event::Loaded(loaded) => self.on_loaded(now, &loaded),
+                Event::Loaded(loaded) => {
+                    let worker = self.id().0;
+                    let info = &mut self.persistence.info;
+                    info.load_us = now.mono_us - self.durability.loading_began_us;
+                    note_loaded(info, worker, &loaded);
+                }
                 Event::Serving => {
                     self.durability.loading = false;
                     self.persistence.info = self.persistence_info();
@@ -225,50 +217,6 @@ impl Front {
             .for_each(|id| self.connections.close_now(id));
     }
 
-    fn on_loaded(&mut self, now: Now, loaded: &Loaded) {
-        let worker = self.id().0;
-        let info = &mut self.persistence.info;
-        info.loaded_keys += loaded.keys;
-        info.loaded_frames += loaded.frames;
-        info.load_us = now.mono_us - self.durability.loading_began_us;
-        if let Some(torn) = &loaded.torn {
-            info.cut_bytes += torn.bytes;
-            tracing::warn!(
-                worker,
-                file = &*torn.file,
-                offset = torn.offset,
-                bytes = torn.bytes,
-                frames = torn.frames,
-                "the log ended with an incomplete write ({}), which was truncated",
-                torn.why
-            );
-        }
-        let (frames, bytes) = loaded.cut;
-        if bytes > 0 {
-            info.cut_bytes += bytes;
-            tracing::warn!(
-                worker,
-                frames,
-                bytes,
-                "cut from the log: it followed a command of which another worker's log lost its part"
-            );
-        }
-        if loaded.skipped > 0 {
-            tracing::info!(
-                worker,
-                commands = loaded.skipped,
-                "commands over several workers were under way when the node ended, and did not happen"
-            );
-        }
-        tracing::info!(
-            worker,
-            keys_of_snapshot = loaded.keys,
-            frames_of_log = loaded.frames,
-            ms = info.load_us / 1000,
-            "loaded"
-        );
-    }
-
     fn take_orders(&mut self, now: Now) {
         if !self.durability.coordinates {
             return;
@@ -289,32 +237,67 @@ impl Front {
                 Err(SaveRefused::InProgress) => self.durability.next.push(asked),
                 Err(refused) => self.answer_save(asked, self.why_no_save(refused)),
             },
+            SaveOrder::SwitchLog => {
+                // The settings may arrive here later than the order.
+                if let Some(config) = self.shared.settings() {
+                    self.configure(config);
+                }
+                self.durability.switching.push(asked);
+                self.kernel.look_after_saving(now);
+                self.answer_switch();
+            }
+            // What is not loaded yet is on disk.
+            SaveOrder::BeforeStopUnlessLogged
+                if self.kernel.log_holds() || self.durability.loading =>
+            {
+                self.answer_save(asked, SaveAnswer::Saved);
+            }
             _ => self.order_save_of(asked, now),
         }
     }
 
-    fn order_save_of(&mut self, asked: Asked, now: Now) {
-        let rewrite = asked.order == SaveOrder::Rewrite;
-        match self.kernel.begin_save(now) {
-            Ok(_) => {
-                self.durability.is_rewrite = rewrite;
-                let node = &mut self.persistence.info.node;
-                node.in_progress = true;
-                node.is_rewrite = rewrite;
-                node.began_unix_us = now.unix_us;
-                match asked.order {
-                    SaveOrder::Background { .. } | SaveOrder::Rewrite => {
-                        self.answer_save(asked, SaveAnswer::Started);
-                    }
-                    _ => self.durability.waiting.push(asked),
-                }
+    /// Answers those that wait for the log to be switched, if that is done, or takes long.
+    fn answer_switch(&mut self) {
+        if self.durability.switching.is_empty() {
+            return;
+        }
+        let wanted = if self.config.appendonly {
+            LogState::On
+        } else {
+            LogState::Off
+        };
+        let answer = match self.kernel.refuses_writes() {
+            _ if self.kernel.durable_figures().log_state == wanted => SaveAnswer::Saved,
+            Some(Unwritable::Log(why)) if self.config.appendonly => {
+                SaveAnswer::Failed(why.to_string())
             }
+            _ => return,
+        };
+        for asked in std::mem::take(&mut self.durability.switching) {
+            self.answer_save(asked, answer.clone());
+        }
+    }
+
+    fn order_save_of(&mut self, asked: Asked, now: Now) {
+        let purpose = match asked.order {
+            SaveOrder::Rewrite => Purpose::Rewrite,
+            _ => Purpose::Snapshot,
+        };
+        match self.kernel.begin_save(now, purpose) {
+            Ok(_) => match asked.order {
+                SaveOrder::Background { .. } | SaveOrder::Rewrite => {
+                    self.answer_save(asked, SaveAnswer::Started);
+                }
+                _ => self.durability.waiting.push(asked),
+            },
             Err(SaveRefused::InProgress) => match asked.order {
                 SaveOrder::Background { schedule: true } | SaveOrder::Rewrite => {
                     self.persistence.info.node.scheduled = true;
                     self.answer_save(asked, SaveAnswer::Scheduled);
                 }
-                SaveOrder::Pin | SaveOrder::BeforeStop => self.durability.next.push(asked),
+                SaveOrder::Pin | SaveOrder::BeforeStop | SaveOrder::BeforeStopUnlessLogged => {
+                    self.durability.next.push(asked)
+                }
                 _ => self.answer_save(asked, SaveAnswer::Busy),
             },
             Err(refused) => self.answer_save(asked, self.why_no_save(refused)),
@@ -325,10 +308,10 @@ impl Front {
         if self.id() != super::persistence::COORDINATOR {
             return;
         }
-        let rewrite = std::mem::take(&mut self.durability.is_rewrite);
-        let took_us = self.kernel.keeper().map_or(0, |k| k.status.last_took_us);
+        let status = self.kernel.keeper().map(|k| &k.status);
+        let rewrite = status.is_some_and(|status| status.purpose == Purpose::Rewrite);
+        let took_us = status.map_or(0, |status| status.last_took_us);
         let node = &mut self.persistence.info.node;
-        node.in_progress = false;
         match &ended {
             Ok(generation) => {
                 node.last_save_failed = false;
@@ -354,7 +337,16 @@ impl Front {
         }
         if self.durability.stop_save == StopSave::UnderWay {
             self.durability.stop_save = StopSave::Over;
+            if let Err(text) = &ended {
+                self.shared.lose_data(text);
+            }
         }
+        if let Err(text) = &ended {
+            for asked in std::mem::take(&mut self.durability.switching) {
+                self.answer_save(asked, SaveAnswer::Failed(text.clone()));
+            }
+        }
+        self.answer_switch();
         for asked in std::mem::take(&mut self.durability.waiting) {
             let answer = match &ended {
                 Err(text) => SaveAnswer::Failed(text.clone()),
@@ -367,10 +359,9 @@ impl Front {
             self.answer_save(asked, answer);
         }
         let scheduled = std::mem::take(&mut self.persistence.info.node.scheduled);
-        if scheduled && self.kernel.begin_save(now).is_ok() {
-            let node = &mut self.persistence.info.node;
-            node.in_progress = true;
-            node.began_unix_us = now.unix_us;
+        if scheduled {
+            // Refused only where another save has begun, which serves as well.
+            let _ = self.kernel.begin_save(now, Purpose::Snapshot);
         }
         for asked in std::mem::take(&mut self.durability.next) {
             self.order(asked, now);
@@ -419,23 +410,42 @@ impl Front {
             self.kernel.close_logs(now);
             self.deliver_outcomes(fx);
         }
-        self.kernel.close_log(now)
+        let closed = self.kernel.close_log(now);
+        if closed && let Some(Unwritable::Log(why)) = self.kernel.refuses_writes() {
+            self.shared.lose_data(why);
+        }
+        closed
     }
 
     /// Whether a save is in progress, possibly the one that stopping requires.
     fn saves_before_stop(&mut self, now: Now) -> bool {
         if self.durability.stop_save == StopSave::NotYet {
-            let wanted = !self.config.appendonly
-                && !self.config.save.is_empty()
-                && !self.shared.forgoes_last_save()
-                && self.kernel.unsaved_changes();
-            self.durability.stop_save = match wanted && self.kernel.begin_save(now).is_ok() {
-                true => StopSave::UnderWay,
-                false => StopSave::Over,
-            };
+            self.durability.stop_save = self.save_of_stop(now);
         }
-        self.durability.stop_save == StopSave::UnderWay
+        self.durability.stop_save != StopSave::Over
             || self.kernel.keeper().is_some_and(|k| k.is_saving())
+    }
+
+    fn save_of_stop(&mut self, now: Now) -> StopSave {
+        let lacks = if self.config.appendonly {
+            !self.kernel.log_holds()
+        } else {
+            !self.config.save.is_empty() && self.kernel.unsaved_changes()
+        };
+        if !lacks || self.shared.forgoes_last_save() {
+            return StopSave::Over;
+        }
+        match self.kernel.begin_save(now, Purpose::Snapshot) {
+            Ok(_) => StopSave::UnderWay,
+            // The one in progress may lack the latest changes.
+            Err(SaveRefused::InProgress) => StopSave::NotYet,
+            Err(refused) => {
+                if let SaveAnswer::Failed(why) = self.why_no_save(refused) {
+                    self.shared.lose_data(&why);
+                }
+                StopSave::Over
+            }
+        }
     }
 
     fn why_no_save(&self, refused: SaveRefused) -> SaveAnswer {
@@ -450,44 +460,5 @@ impl Front {
             }
         };
         SaveAnswer::Failed(why.into())
-    }
-
-    fn fill(&self, info: &mut PersistenceInfo) {
-        let figures = self.kernel.durable_figures();
-        let log = figures.log;
-        info.aof_enabled = figures.logs;
-        info.changes_since_last_save = figures.changes_since_save;
-        info.snapshot_keys_done = figures.snapshot_keys_done;
-        info.snapshot_keys_total = figures.snapshot_keys_total;
-        info.snapshot_bytes = figures.snapshot_bytes;
-        info.snapshot_kept = figures.snapshot_kept;
-        info.aof_current_size = figures.base_bytes + log.generation_bytes;
-        info.aof_base_size = figures.base_bytes;
-        info.aof_pending_bytes = log.pending_bytes;
-        info.logged_bytes = log.bytes_written;
-        info.writes = log.writes;
-        info.syncs = log.syncs;
-        info.errors = log.failures;
-        info.last_sync_us = log.last_sync_us;
-        info.node.pins = figures.pins;
-        info.node.kept = figures.kept;
-        if info.node.last_save_time_s == 0 {
-            info.node.last_save_time_s = figures.last_save_unix_ms / 1000;
-        }
-        if info.node.generation == 0 {
-            info.node.generation = figures.generation;
-        }
-    }
-}
-
-fn pinned(id: u64, files: keeper::Pinned, now: Now) -> Pinned {
-    let files_of = files.files.into_iter();
-    Pinned {
-        id,
-        manifest: files.manifest,
-        files: files_of
-            .map(|(file, bytes)| (file.to_string(), bytes))
-            .collect(),
-        unix_us: now.unix_us,
     }
 }

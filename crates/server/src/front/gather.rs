@@ -87,9 +87,18 @@ impl Session<'_> {
         question: impl Fn(&mut Local<'_>, Now) -> T + Clone + Send + 'static,
         finish: impl FnOnce(&mut Local<'_>, Vec<T>, &mut Reply<'_>) + Send + 'static,
     ) {
-        let Some(id) = self.expect(others.len(), own, finish) else {
-            return;
-        };
+        if let Some(id) = self.expect(others.len(), own, finish) {
+            self.ask_for(id, others, question);
+        }
+    }
+
+    /// Asks other workers; their answers carry the number of [`Session::expect`].
+    pub(super) fn ask_for<T: Send + 'static>(
+        &mut self,
+        id: u64,
+        others: &[WorkerId],
+        question: impl Fn(&mut Local<'_>, Now) -> T + Clone + Send + 'static,
+    ) {
         for &worker in others {
             let question = question.clone();
             let boxed: Question = Box::new(move |front, now| {

@@ -30,6 +30,7 @@ pub mod connection;
 mod connections;
 pub mod cron;
 mod durability;
+mod durable_info;
 pub mod figures;
 pub mod gather;
 mod keyspaces;
@@ -360,6 +361,7 @@ impl Front {
             && self.close_durably(now, fx)
         {
             self.stopped = true;
+            self.shared.finish_worker();
             fx.node.push(NodeEffect::Stopped);
         }
     }

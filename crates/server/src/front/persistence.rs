@@ -21,8 +21,10 @@ pub const COORDINATOR: WorkerId = WorkerId(0);
 /// The state of durability of one worker, or of all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PersistenceInfo {
-    /// Whether changes are logged.
+    /// Whether changes are logged, and found at the next start.
     pub aof_enabled: bool,
+    /// Logging is being switched on or off.
+    pub aof_switching: bool,
     /// Why the last write or sync of the log failed, until one succeeds.
     pub aof_last_error: Option<String>,
     /// Bytes of all logs that a restart would read.
@@ -40,6 +42,8 @@ pub struct PersistenceInfo {
     pub writes: u64,
     pub syncs: u64,
     pub errors: u64,
+    /// Times that replies had to wait for a sync although `appendfsync` is `everysec`.
+    pub delayed_syncs: u64,
     /// Duration of the last sync, and of all syncs together.
     pub last_sync_us: u64,
     pub sync_us: u64,
@@ -99,10 +103,11 @@ impl PersistenceInfo {
     /// Adds the state of another worker.
     pub fn merge(&mut self, other: &PersistenceInfo) {
         self.aof_enabled |= other.aof_enabled;
+        self.aof_switching |= other.aof_switching;
         if self.aof_last_error.is_none() {
             self.aof_last_error.clone_from(&other.aof_last_error);
         }
-        let sums: [(&mut u64, u64); 20] = [
+        let sums: [(&mut u64, u64); 21] = [
             (&mut self.aof_current_size, other.aof_current_size),
             (&mut self.aof_base_size, other.aof_base_size),
             (&mut self.aof_pending_bytes, other.aof_pending_bytes),
@@ -112,6 +117,7 @@ impl PersistenceInfo {
             (&mut self.writes, other.writes),
             (&mut self.syncs, other.syncs),
             (&mut self.errors, other.errors),
+            (&mut self.delayed_syncs, other.delayed_syncs),
             (&mut self.sync_us, other.sync_us),
             (
                 &mut self.changes_since_last_save,
@@ -213,6 +219,11 @@ pub enum SaveOrder {
     Unpin(u64),
     /// As `Save`, before the node stops; no new save begins after it.
     BeforeStop,
+    /// Likewise, but answered at once where the log has everything.
+    BeforeStopUnlessLogged,
+    /// Answered with [`SaveAnswer::Saved`] once logging is what the settings say: every change that
+    /// a reply shows is found at the next start, or the end of the log is recorded.
+    SwitchLog,
 }
 
 /// The outcome of an order.
@@ -284,6 +295,34 @@ impl Session<'_> {
             return;
         };
         self.local.front.send_order(order, Some(gather));
+    }
+}
+
+impl Session<'_> {
+    /// Has all workers apply the settings, and waits until logging is what they say.
+    pub fn switch_log(
+        &mut self,
+        finish: impl FnOnce(&mut Local<'_>, SaveAnswer, &mut Reply<'_>) + Send + 'static,
+    ) {
+        let finish =
+            move |front: &mut Local<'_>, answers: Vec<SaveAnswer>, reply: &mut Reply<'_>| {
+                if let Some(answer) = answers.into_iter().next() {
+                    finish(front, answer, reply);
+                }
+            };
+        self.local.take_settings();
+        let own = self.local.front.id();
+        let workers = self.local.front.kernel.placement().workers();
+        let all = (0..workers).map(|w| WorkerId(w as u16));
+        // The coordinator applies them with the order, which it answers in their place.
+        let others: Vec<_> = all.filter(|w| *w != own && *w != COORDINATOR).collect();
+        let Some(gather) = self.expect(others.len() + 1, None, finish) else {
+            return;
+        };
+        self.ask_for(gather, &others, |local, _| local.take_settings());
+        self.local
+            .front
+            .send_order(SaveOrder::SwitchLog, Some(gather));
     }
 }
 

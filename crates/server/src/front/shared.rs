@@ -43,6 +43,10 @@ pub struct Shared {
     settings: Mutex<Option<Arc<Config>>>,
     /// Why the node could not start.
     start_error: OnceLock<String>,
+    /// Why the stopping node could not keep all data.
+    loss: OnceLock<String>,
+    /// Workers that have finished before the node ends.
+    finished: AtomicUsize,
     /// `SHUTDOWN NOSAVE`: the node stops without a last snapshot.
     no_last_save: AtomicBool,
 }
@@ -71,6 +75,8 @@ impl Shared {
             memory_peak: AtomicUsize::new(0),
             settings: Mutex::new(None),
             start_error: OnceLock::new(),
+            loss: OnceLock::new(),
+            finished: AtomicUsize::new(0),
             no_last_save: AtomicBool::new(false),
         }
     }
@@ -123,6 +129,23 @@ impl Shared {
             .get()
             .or_else(of_cluster)
             .map(String::as_str)
+    }
+
+    /// The stopping node cannot keep all data.
+    pub fn lose_data(&self, why: &str) {
+        // The first reason is the cause of the others.
+        let _ = self.loss.set(why.to_owned());
+    }
+
+    pub(super) fn finish_worker(&self) {
+        self.finished.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Why the node, which has ended, may have lost data that it is to keep.
+    pub fn loss(&self) -> Option<&str> {
+        let cut_short = self.finished.load(Ordering::Relaxed) < self.memory.len();
+        let loss = self.loss.get().map(String::as_str);
+        loss.or_else(|| cut_short.then_some("the disk did not finish in time"))
     }
 
     /// Records the memory that a worker's data takes.

@@ -1,7 +1,7 @@
 //! The settings of durability.
 
 use crate::durable::keeper::Schedule;
-use crate::durable::log::Fsync;
+use crate::durable::log::{Bounds, Fsync};
 
 /// The embedder's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +9,7 @@ pub struct Settings {
     /// Whether changes are logged.
     pub log: bool,
     pub fsync: Fsync,
+    pub bounds: Bounds,
     pub segment_bytes: u64,
     pub schedule: Schedule,
     /// Whether a save by schedule that fails stops writes, where there is no log.
@@ -20,6 +21,7 @@ impl Default for Settings {
         Self {
             log: false,
             fsync: Fsync::EverySec,
+            bounds: Bounds::default(),
             segment_bytes: 64 << 20,
             schedule: Schedule::default(),
             stop_on_save_error: false,

@@ -7,7 +7,7 @@ use crate::durable::note::Trouble;
 use crate::durable::{Event, Note};
 use crate::placement::Placement;
 use crate::shard::{ExpirySetting, NewValue, Shard};
-use crate::worker::Message;
+use crate::worker::{CutOf, Message};
 use rufous_base::disk::{DiskDone, DiskError, DiskErrorKind, DiskOp, DiskReply};
 use rufous_base::{Now, Until, WorkerId};
 
@@ -20,6 +20,8 @@ struct Rig {
     placement: Placement,
     out: Out,
     now: Now,
+    /// Reports that there is no log any more.
+    ended: usize,
     /// Messages sent, in order.
     sent: Vec<(WorkerId, Message)>,
 }
@@ -32,23 +34,34 @@ impl Rig {
             placement: Placement::new(2).seen_by(OWN),
             out: Out::default(),
             now: Now::default(),
+            ended: 0,
             sent: Vec::new(),
         }
     }
 
     fn logging() -> Self {
         let mut rig = Self::new();
-        rig.set_logging(true);
-        rig.start(1);
+        rig.begin_log();
         rig
     }
 
-    fn set_logging(&mut self, log: bool) {
+    fn begin_log(&mut self) {
         let settings = Settings {
-            log,
+            log: true,
             ..Settings::default()
         };
-        self.commit.on_settings(settings, &mut self.shard);
+        self.commit.on_begin(settings);
+        self.start(1);
+    }
+
+    /// Logging is switched off.
+    fn end_log(&mut self) {
+        self.with(|commit, store, out| commit.on_end(store, out));
+        self.progress();
+    }
+
+    fn cut(&mut self, generation: u64, cut: CutOf) {
+        self.with(|commit, store, _| commit.on_cut((generation, cut), store));
     }
 
     fn with<R>(&mut self, act: impl FnOnce(&mut Commit, &mut Store<'_>, &mut Out) -> R) -> R {
@@ -116,6 +129,7 @@ impl Rig {
             match call {
                 Call::Send(to, message) => self.sent.push((to, message)),
                 Call::Tell(OWN, Note::Trouble(trouble)) => self.commit.on_trouble(OWN, trouble),
+                Call::Tell(OWN, Note::LogEnded) => self.ended += 1,
                 Call::Tell(..) => {}
                 call => panic!("{call:?}"),
             }
@@ -188,8 +202,7 @@ fn a_message_waits_until_its_frame_is_committed() {
 fn messages_on_lattice_keys_do_not_wait_for_chains() {
     let mut rig = Rig::new();
     rig.commit.on_join();
-    rig.set_logging(true);
-    rig.start(1);
+    rig.begin_log();
     rig.write();
     rig.send(OTHER, Until::Passed, committed(1));
     rig.send(OTHER, Until::Logged, committed(2));
@@ -326,20 +339,22 @@ fn logging_is_switched_off_and_on_again() {
     let mut rig = Rig::logging();
     rig.write();
     rig.end_frame(None);
-    rig.set_logging(false);
+    rig.end_log();
     assert!(!rig.commit.logs() && rig.commit.log().is_some());
     rig.write();
     assert!(rig.shard.journal().is_empty(), "nothing more is journaled");
     for _ in 0..5 {
+        assert_eq!(rig.ended, usize::from(rig.commit.log().is_none()));
         rig.end_turn();
         rig.answer_disk(None);
     }
-    assert!(rig.commit.log().is_none() && !rig.commit.wants_log());
+    assert!(rig.commit.log().is_none() && rig.ended == 1);
     assert_eq!(rig.end_turn(), None);
-    rig.set_logging(true);
-    assert!(rig.commit.wants_log());
-    rig.with(|commit, store, _| commit.on_cut(2, store));
-    assert!(rig.commit.logs() && !rig.commit.wants_log());
+    // A save alone begins no log.
+    rig.cut(2, CutOf::Save);
+    assert!(!rig.commit.logs());
+    rig.cut(3, CutOf::Begin);
+    assert!(rig.commit.logs());
     let before = rig.commit.logged();
     assert!(before > 0, "positions never decrease");
     rig.write();
@@ -348,6 +363,46 @@ fn logging_is_switched_off_and_on_again() {
     assert_eq!(rig.end_turn(), Some(before + 1));
     rig.answer_disk(None);
     assert_eq!(rig.sent(), [(OTHER, Sent::Committed(1))]);
+}
+
+/// The log ends although it cannot be written: what waits for it goes on.
+#[test]
+fn a_log_that_is_stuck_is_given_up_when_it_ends() {
+    for ends_first in [false, true] {
+        let mut rig = Rig::logging();
+        rig.end_turn();
+        rig.answer_disk(None);
+        rig.write();
+        rig.end_frame(None);
+        rig.send(OTHER, Until::Passed, committed(1));
+        if ends_first {
+            rig.end_log();
+        }
+        rig.end_turn();
+        rig.answer_disk(Some(DiskErrorKind::Full));
+        if !ends_first {
+            assert!(rig.commit.is_stuck() && rig.commit.log().is_some());
+            rig.end_log();
+        }
+        assert!(rig.commit.log().is_none() && rig.ended == 1, "{ends_first}");
+        assert!(rig.commit.trouble().is_none(), "writes are taken again");
+        assert_eq!(rig.end_turn(), None);
+        assert_eq!(rig.sent().last(), Some(&(OTHER, Sent::Committed(1))));
+        // An answer for the old log means nothing to a new one.
+        let before = rig.commit.logged();
+        rig.cut(2, CutOf::Begin);
+        rig.answer_disk(None);
+        rig.write();
+        rig.end_frame(None);
+        assert_eq!(rig.end_turn(), Some(before + 1));
+    }
+}
+
+#[test]
+fn the_end_of_a_log_that_never_began_is_reported() {
+    let mut rig = Rig::new();
+    rig.end_log();
+    assert_eq!(rig.ended, 1);
 }
 
 #[test]

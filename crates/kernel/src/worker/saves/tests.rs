@@ -4,13 +4,15 @@ use super::super::commit::Settings;
 use super::super::out::{Call, Out};
 use super::super::store::Store;
 use super::{CutOf, LIST_SEALED, SaveRefused, Saves, SnapshotStart, USAGE_PERIOD_US};
-use crate::durable::keeper::{Keeper, Usage};
+use crate::durable::keeper::{Keeper, Purpose, Usage};
 use crate::durable::log::Identity;
 use crate::durable::{Event, Manifest, Note};
 use crate::placement::Placement;
 use crate::shard::Shard;
 use rufous_base::disk::{DiskDone, DiskReply};
 use rufous_base::{Now, WorkerId};
+
+const SNAPSHOT: (CutOf, Purpose) = (CutOf::Save, Purpose::Snapshot);
 
 struct Rig {
     saves: Saves,
@@ -89,10 +91,10 @@ fn at(mono_us: u64) -> Now {
 fn a_save_needs_a_folder_and_is_the_only_one() {
     let settings = Settings::default();
     let mut none = Rig::new(1, &settings);
-    let refused = none.saves.begin(Now::default(), CutOf::Save, &mut none.out);
+    let refused = none.saves.begin(Now::default(), SNAPSHOT, &mut none.out);
     assert_eq!(refused, Err(SaveRefused::NoFolder));
     let mut rig = Rig::with_keeper(1, &settings);
-    let begin = |rig: &mut Rig| rig.saves.begin(Now::default(), CutOf::Save, &mut rig.out);
+    let begin = |rig: &mut Rig| rig.saves.begin(Now::default(), SNAPSHOT, &mut rig.out);
     assert_eq!(begin(&mut rig), Ok(2));
     assert_eq!(begin(&mut rig), Err(SaveRefused::InProgress));
     let calls = rig.calls();

@@ -8,7 +8,7 @@ use rufous_base::{Args, ConnId, Now, Output, WorkerId};
 use rufous_datatype::algebra::Tuning;
 use rufous_datatype::object::Object;
 use rufous_datatype::set::{Op, Set};
-use rufous_kernel::durable::keeper::Schedule;
+use rufous_kernel::durable::keeper::{Purpose, Schedule};
 use rufous_kernel::durable::log::Fsync;
 use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime};
 use rufous_kernel::multi::NodeAction;
@@ -410,7 +410,7 @@ impl World {
     /// A save of the whole node.
     pub(crate) fn save(&mut self) {
         self.workers[0]
-            .begin_save(self.now)
+            .begin_save(self.now, Purpose::Snapshot)
             .expect("nothing is in the way");
         for _ in 0..10_000 {
             (0..self.workers.len()).for_each(|w| self.end_turn(w));

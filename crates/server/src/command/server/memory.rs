@@ -67,7 +67,7 @@ pub static PURGE: SessionCommand = SessionCommand {
         "memory|purge",
         2,
         Flags::NONE,
-        "No effect: freed memory is returned automatically.",
+        "No effect of its own: freed memory is given back to the system within two seconds, always.",
     ),
     run: |_, _, reply| {
         reply.ok();

@@ -49,16 +49,22 @@ fn run(session: &mut Session<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<(
         return Err(Failure::from("ERR No shutdown in progress."));
     }
     let config = session.local.config();
-    // With a log nothing is missing on disk that a snapshot could add.
+    // With a log nothing is missing on disk that a snapshot could add, once it is in use.
+    let logged = config.folder && config.appendonly;
     let unlogged = config.folder && !config.appendonly && !config.save.is_empty();
     if nosave {
         session.local.shared().forgo_last_save();
     }
-    if !save && (nosave || !unlogged) {
+    if !save && (nosave || !(unlogged || logged)) {
         session.local.shut_down();
         return Ok(());
     }
-    session.order_save(SaveOrder::BeforeStop, move |local, answer, reply| {
+    let order = if logged && !save {
+        SaveOrder::BeforeStopUnlessLogged
+    } else {
+        SaveOrder::BeforeStop
+    };
+    session.order_save(order, move |local, answer, reply| {
         if force || answer == SaveAnswer::Saved {
             local.shut_down();
             return;

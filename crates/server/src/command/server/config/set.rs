@@ -4,6 +4,7 @@ use super::{ADMIN, spec};
 use crate::command::SessionCommand;
 use crate::config::Config;
 use crate::config::params::{self, Set};
+use crate::front::persistence::SaveAnswer;
 use crate::front::session::Session;
 use rufous_base::Args;
 use rufous_command::{Failure, Flags, Reply};
@@ -44,6 +45,9 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     session
         .local
         .change_settings(|config| changes.iter().try_for_each(|change| change.apply(config)))?;
+    if changes.iter().any(|change| change.name == "appendonly") {
+        return switch_log(session);
+    }
     session.ask_all(
         reply,
         |local, _| local.take_settings(),
@@ -55,6 +59,29 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
         },
     );
     Ok(())
+}
+
+/// Replies once logging is what the settings say.
+fn switch_log(session: &mut Session<'_>) -> Result<(), Failure> {
+    session.switch_log(|local, answer, reply| {
+        local.announce_maxclients();
+        match answer {
+            SaveAnswer::Failed(why) => reply.error(&not_yet(local.config(), &why).into()),
+            _ => reply.ok(),
+        }
+    });
+    Ok(())
+}
+
+fn not_yet(config: &Config, why: &str) -> String {
+    if config.appendonly {
+        format!(
+            "ERR The log is not in use yet: {why}. The node tries again every 5 seconds, and then \
+             INFO persistence shows aof_enabled:1; CONFIG SET appendonly no gives up"
+        )
+    } else {
+        format!("ERR The end of the log is not recorded yet: {why}. The node tries again")
+    }
 }
 
 fn parse(args: &Args<'_>, config: &Config) -> Result<Vec<Change>, Failure> {

@@ -96,8 +96,10 @@ fn logs(out: &mut String, all: &Figures, now: Now) {
     let rewriting = node.in_progress && node.is_rewrite;
     let since = now.unix_us.saturating_sub(node.began_unix_us) / 1_000_000;
     field(out, "aof_enabled", u8::from(info.aof_enabled));
+    field(out, "aof_switching", u8::from(info.aof_switching));
     field(out, "aof_rewrite_in_progress", u8::from(rewriting));
-    field(out, "aof_rewrite_scheduled", u8::from(node.scheduled));
+    let follows = node.scheduled || (info.aof_switching && !node.in_progress);
+    field(out, "aof_rewrite_scheduled", u8::from(follows));
     field(
         out,
         "aof_last_rewrite_time_sec",
@@ -131,7 +133,7 @@ fn logs(out: &mut String, all: &Figures, now: Now) {
     field(out, "aof_pending_rewrite", 0);
     field(out, "aof_buffer_length", info.aof_pending_bytes);
     field(out, "aof_pending_bio_fsync", 0);
-    field(out, "aof_delayed_fsync", 0);
+    field(out, "aof_delayed_fsync", info.delayed_syncs);
     field(out, "aof_unsynced_bytes", info.aof_unsynced_bytes);
     field(out, "aof_frames", info.frames);
     field(out, "aof_written_bytes", info.logged_bytes);
