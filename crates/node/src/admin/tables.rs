@@ -118,10 +118,6 @@ metrics! {
             => |f| f.persistence.delayed_syncs;
         rufous_snapshot_keys_ahead_total "Keys captured ahead of a change while a snapshot was in progress."
             => |f| f.persistence.snapshot_keys_ahead;
-        rufous_log_enabled "1 if changes are logged and found at the next start."
-            => |f| u64::from(f.persistence.aof_enabled);
-        rufous_log_switching "1 while the log is being switched on or off."
-            => |f| u64::from(f.persistence.aof_switching);
         rufous_log_failing "1 if the last write or sync of the log failed; writes are refused meanwhile."
             => |f| u64::from(f.persistence.aof_last_error.is_some());
         rufous_log_size_bytes "Bytes of logs that a restart would read." => |f| f.persistence.aof_current_size;
@@ -150,6 +146,8 @@ metrics! {
             => |node| node.last_save_time_s;
         rufous_snapshots_total "Snapshots taken since the start." => |node| node.saves + node.rewrites;
         rufous_snapshot_failures_total "Snapshots that failed since the start." => |node| node.failures;
+        rufous_log_enabled "1 if changes are logged and found at the next start." => |node| u64::from(node.logs);
+        rufous_log_switching "1 while the log is being switched on or off." => |node| u64::from(node.switches_log);
         rufous_earlier_saves "Earlier saves that are kept." => |node| node.kept;
         rufous_backup_pins "Backups in progress that keep files from being removed." => |node| node.pins;
     }

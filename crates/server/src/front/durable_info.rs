@@ -81,6 +81,8 @@ pub(super) fn fill(info: &mut PersistenceInfo, kernel: &Worker<impl Program>) {
     let log = figures.log;
     info.aof_enabled = figures.log_state == LogState::On;
     info.aof_switching = !matches!(figures.log_state, LogState::On | LogState::Off);
+    info.node.logs = info.aof_enabled;
+    info.node.switches_log = info.aof_switching;
     if let Some(keeper) = kernel.keeper() {
         info.node.in_progress = keeper.is_snapshotting();
         info.node.is_rewrite = keeper.status.purpose == Purpose::Rewrite;

@@ -93,6 +93,10 @@ pub struct SaveInfo {
     pub saves: u64,
     pub rewrites: u64,
     pub failures: u64,
+    /// Changes are logged, and found at the next start.
+    pub logs: bool,
+    /// Logging is being switched on or off.
+    pub switches_log: bool,
     /// Backups that hold files.
     pub pins: u64,
     /// Earlier saves that can be restored.
