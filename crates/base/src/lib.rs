@@ -13,7 +13,7 @@
 //! - [`figures`]: counters with their names in INFO and metrics
 //! - [`rng`]: randomness from a seed
 //! - [`args`]: the arguments of one request, borrowed from where they were read
-//! - [`output`]: reply bytes, with large values by reference
+//! - [`output`]: reply bytes, with large values by reference and what is made while it is sent
 //! - [`disk`]: what an actor asks of its disk
 //! - [`actor`]: what an actor is given and what it may ask for
 #![forbid(unsafe_code)]
@@ -35,5 +35,5 @@ pub use actor::{
 };
 pub use args::{Args, BigArg, Span};
 pub use ids::{ConnId, NodeId, WorkerId};
-pub use output::Output;
+pub use output::{Apart, Output, Pieces, Source};
 pub use time::Now;

@@ -40,6 +40,14 @@ pub const OUTPUT_HARD_LIMIT: usize = 1024 * 1024 * 1024;
 /// for clients that request large replies and do not read them.
 pub const OUTPUT_TOTAL_LIMIT: usize = 2 * OUTPUT_HARD_LIMIT;
 
+/// Bytes of a reply that are made at once: longer replies are made while they are sent, this many in a
+/// turn.
+pub const MADE_AT_ONCE: usize = 64 * 1024;
+
+/// Elements drawn with repetition may have this many bytes as the reply to another node: it keeps the
+/// whole reply until it has all of it.
+pub const MADE_FOR_NODES: u64 = 64 * 1024 * 1024;
+
 /// The first two before a client has authenticated: it has asked for next to nothing.
 pub const STRANGER_HIGH_WATER: usize = 16 * 1024;
 pub const STRANGER_HARD_LIMIT: usize = 256 * 1024;
@@ -56,6 +64,8 @@ const _: () = {
     assert!(MAX_BULK < u32::MAX as u64, "spans count in 32 bits");
     assert!(OUTPUT_HIGH_WATER < OUTPUT_HARD_LIMIT);
     assert!(OUTPUT_HARD_LIMIT <= OUTPUT_TOTAL_LIMIT);
+    assert!(MADE_AT_ONCE < OUTPUT_HIGH_WATER);
+    assert!(MADE_FOR_NODES < OUTPUT_HARD_LIMIT as u64);
     assert!(STRANGER_HIGH_WATER < STRANGER_HARD_LIMIT);
     assert!(STRANGER_HARD_LIMIT <= OUTPUT_HARD_LIMIT);
     assert!(OUTPUT_HIGH_WATER < FEED_HARD_LIMIT && FEED_HARD_LIMIT <= OUTPUT_HARD_LIMIT);

@@ -19,7 +19,8 @@
 mod tests;
 
 use crate::forward::MAX_UNDER_WAY;
-use rufous_base::Output;
+use rufous_base::limits::MADE_AT_ONCE;
+use rufous_base::{Output, Pieces};
 use rufous_mapping::NodeNo;
 use rufous_wire::Bytes;
 use rufous_wire::message::{MAX_CHUNK, MAX_REQUESTS, Replies, Reply, Request, Requests};
@@ -30,6 +31,9 @@ const MAX_OF_WORKER: usize = 4 * MAX_UNDER_WAY;
 
 /// Bytes of replies in one message, about.
 const FULL: usize = 256 << 10;
+
+/// Bytes that are made of one reply in a turn: making them takes time from the node's clients.
+const MADE_IN_TURN: usize = 2 * MADE_AT_ONCE;
 
 const TOO_MANY: &str = "more requests than may be under way";
 const MALFORMED: &str = "a request that is none";
@@ -80,6 +84,38 @@ enum Answer {
     Whole(Output),
     /// The rest of a long one.
     Rest(Bytes),
+    /// The rest of one that is made while it is sent.
+    Made(Box<Making>),
+}
+
+/// See [`Answer::Made`].
+#[derive(Debug)]
+struct Making {
+    pieces: Pieces,
+    /// Made and not sent: one element may be long.
+    over: Bytes,
+    is_all: bool,
+}
+
+impl Making {
+    fn of(reply: Output) -> Box<Self> {
+        Box::new(Self {
+            pieces: Pieces::new(reply),
+            over: Bytes::new(),
+            is_all: false,
+        })
+    }
+
+    /// The next part, and whether it is the last.
+    fn next(&mut self) -> (Bytes, bool) {
+        if self.over.is_empty() && !self.is_all {
+            let mut bytes = Vec::with_capacity(MADE_IN_TURN);
+            self.is_all = !self.pieces.write(MADE_IN_TURN, &mut bytes);
+            self.over = bytes.into();
+        }
+        let part = self.over.split_to(self.over.len().min(MAX_CHUNK));
+        (part, self.over.is_empty() && self.is_all)
+    }
 }
 
 /// See the module's description.
@@ -92,6 +128,8 @@ pub struct Serving {
     /// Requests that came during `CLIENT PAUSE`, or behind such.
     held: VecDeque<(Asker, Request)>,
     actions: VecDeque<Action>,
+    /// Parts of replies were made in this turn.
+    has_made: bool,
     /// Requests that ran here, and those that were refused because their keys are not here.
     served: u64,
     not_here: u64,
@@ -167,7 +205,12 @@ impl Serving {
 
     /// A request was executed, or failed.
     pub fn on_reply(&mut self, asker: &Asker, reply: Output) {
-        self.answer(asker, Answer::Whole(reply));
+        let answer = if reply.is_made() {
+            Answer::Made(Making::of(reply))
+        } else {
+            Answer::Whole(reply)
+        };
+        self.answer(asker, answer);
     }
 
     /// The slot of a request moved after it was routed: it was not executed.
@@ -179,6 +222,7 @@ impl Serving {
 
     /// A turn ends: its replies wait for this gate.
     pub fn on_turn_end(&mut self, gate: u64) {
+        self.has_made = false;
         for ready in self.ready.values_mut() {
             let new = ready.iter_mut().rev().take_while(|r| r.gate.is_none());
             new.for_each(|ready| ready.gate = Some(gate));
@@ -212,6 +256,12 @@ impl Serving {
         (self.served, self.not_here)
     }
 
+    /// Whether the next part of a reply to a node is made in the next turn.
+    pub fn goes_on(&self, no: NodeNo) -> bool {
+        let first = self.ready.get(&no).and_then(VecDeque::front);
+        self.has_made && first.is_some_and(Ready::is_made)
+    }
+
     /// Nodes that replies wait for.
     pub fn nodes(&self) -> Vec<NodeNo> {
         self.ready.keys().copied().collect()
@@ -222,20 +272,25 @@ impl Serving {
     pub fn next_replies(&mut self, no: NodeNo, passed: u64) -> Option<(u32, Replies)> {
         let may_go = |ready: &Ready| ready.gate.is_some_and(|gate| gate <= passed);
         let ready = self.ready.get_mut(&no)?;
-        let to = ready.front().filter(|first| may_go(first))?.worker;
+        let has_made = self.has_made;
+        let may_be_made = |first: &&Ready| !(has_made && first.is_made());
+        let first = ready.front().filter(|first| may_go(first));
+        let to = first.filter(may_be_made)?.worker;
         let (mut replies, mut bytes, mut done) = (Vec::new(), 0, 0);
         while let Some(first) = ready.front_mut()
             && first.worker == to
             && may_go(first)
             && bytes < FULL
             && replies.len() < MAX_REQUESTS
+            && !(self.has_made && first.is_made())
         {
+            self.has_made |= first.is_made();
             let (reply, rest) = first.take();
             bytes += reply.bytes.len();
             replies.push(reply);
             if let Some(rest) = rest {
                 // It is long enough for a message of its own.
-                first.answer = Answer::Rest(rest);
+                first.answer = rest;
                 break;
             }
             ready.pop_front();
@@ -287,21 +342,39 @@ impl Serving {
 }
 
 impl Ready {
+    fn is_made(&self) -> bool {
+        matches!(self.answer, Answer::Made(_))
+    }
+
     /// The next part of the reply, and the rest.
-    fn take(&mut self) -> (Reply, Option<Bytes>) {
+    fn take(&mut self) -> (Reply, Option<Answer>) {
         let answer = std::mem::replace(&mut self.answer, Answer::NotHere);
         let (mut bytes, not_here) = match answer {
             Answer::NotHere => (Bytes::new(), true),
             Answer::Whole(output) if output.shared.is_empty() => (output.bytes.into(), false),
             Answer::Whole(output) => (output.to_vec().into(), false),
             Answer::Rest(bytes) => (bytes, false),
+            Answer::Made(mut making) => {
+                let (part, is_last) = making.next();
+                return self.part(part, (!is_last).then_some(Answer::Made(making)));
+            }
         };
-        let rest = (bytes.len() > MAX_CHUNK).then(|| bytes.split_off(MAX_CHUNK));
+        let rest = (bytes.len() > MAX_CHUNK).then(|| Answer::Rest(bytes.split_off(MAX_CHUNK)));
         let reply = Reply {
             number: self.number,
             more: rest.is_some(),
             bytes,
             not_here,
+        };
+        (reply, rest)
+    }
+
+    fn part(&self, bytes: Bytes, rest: Option<Answer>) -> (Reply, Option<Answer>) {
+        let reply = Reply {
+            number: self.number,
+            more: rest.is_some(),
+            bytes,
+            not_here: false,
         };
         (reply, rest)
     }

@@ -136,39 +136,19 @@ pub fn draw_different<'a, const WIDTH: usize>(
     }
 }
 
-/// Writes that many elements, each drawn from all of them, by `each`.
-pub fn draw_any<const WIDTH: usize>(
-    view: View<'_, WIDTH>,
-    count: u64,
-    rng: &mut Rng,
-    reply: &mut Reply<'_>,
-    mut each: impl FnMut(&mut Reply<'_>, &[u8], &[u8]),
-) -> Result<(), Failure> {
+/// How many elements a negative count asks for, each of which may be drawn more than once.
+pub fn repeated(count: i64) -> Result<u64, Failure> {
     /// The shortest element, as it is sent.
-    const LEAST: u64 = b"$0\r\n\r\n".len() as u64;
-    let packed: Vec<_> = match view {
-        View::Packed(_) => view.iter().collect(),
-        View::Large(_) => Vec::new(),
-    };
-    let start = reply.out.bytes.len();
-    let too_large = || Failure::from("ERR the reply would be larger than any client may be sent");
-    if count > OUTPUT_HARD_LIMIT as u64 / LEAST {
-        return Err(too_large());
+    const LEAST: usize = b"$0\r\n\r\n".len();
+    const MOST: u64 = (OUTPUT_HARD_LIMIT / LEAST) as u64;
+    let count = count.unsigned_abs();
+    if count > MOST {
+        let why = format!(
+            "ERR a reply has at most {MOST} elements that may repeat; ask for fewer, more often"
+        );
+        return Err(Failure::from(why));
     }
-    for _ in 0..count {
-        let drawn = match packed.len() as u64 {
-            0 => view.random(rng),
-            len => packed.get(rng.below(len) as usize).copied(),
-        };
-        let Some((name, value)) = drawn else {
-            break;
-        };
-        each(reply, name, value);
-        if reply.out.bytes.len() - start > OUTPUT_HARD_LIMIT {
-            return Err(too_large());
-        }
-    }
-    Ok(())
+    Ok(count)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! - [`failure`]: errors as clients see them
 //! - [`options`]: reading arguments
 //! - [`elements`]: replies, scans and draws of elements
+//! - `made`: long replies, made while they are sent
 //! - [`lattice`]: what commands mean on keys whose replicas all take writes
 //! - [`table`]: finding a command by name
 //! - [`string`], [`causal`], [`list`], [`bitmap`], [`set`], [`hash`], [`sorted_set`], [`geo`],
@@ -31,6 +32,7 @@ pub mod hyperloglog;
 pub mod key;
 pub mod lattice;
 pub mod list;
+mod made;
 pub mod options;
 pub mod reply;
 pub mod server;

@@ -94,6 +94,12 @@ impl Rig {
     /// Runs a request and returns its reply.
     #[track_caller]
     pub fn run(&mut self, words: &[&[u8]]) -> Vec<u8> {
+        self.answer(words).to_vec()
+    }
+
+    /// The same, before what is made while it is sent is made.
+    #[track_caller]
+    pub fn answer(&mut self, words: &[&[u8]]) -> Output {
         let mut id = self.table.find(words[0]).expect("a known command");
         if self.table.spec(id).flags.has(crate::Flags::CONTAINER) {
             id = self
@@ -129,7 +135,7 @@ impl Rig {
         };
         DataCommands::run(id, &mut context, args);
         self.shard.check();
-        out.to_vec()
+        out
     }
 }
 

@@ -158,6 +158,14 @@ impl<'a, const WIDTH: usize> View<'a, WIDTH> {
         }
     }
 
+    /// What the view shows, to be kept; what is large is shared, with what lies beside its values.
+    pub fn to_shared(self) -> Table<WIDTH> {
+        match self {
+            View::Packed(pack) => Table::Packed(pack.0.to_vec()),
+            View::Large(dict) => Table::Large(Box::new(dict.clone())),
+        }
+    }
+
     /// The elements in the order of their names, packed.
     pub fn canonical(self) -> Vec<u8> {
         let mut all: Vec<_> = self.iter().collect();

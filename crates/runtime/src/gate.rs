@@ -12,7 +12,7 @@
 //!   replies, those that only need the log are copied.
 
 use crate::sockets::Sockets;
-use rufous_base::{Close, ConnId, Effects, Output, Until, Write};
+use rufous_base::{Apart, Close, ConnId, Effects, Output, Until, Write};
 use std::collections::VecDeque;
 
 /// While more bytes than this wait, the worker reads from no socket.
@@ -212,16 +212,17 @@ impl Held {
     }
 
     fn memory(&self) -> usize {
-        let values: usize = self
-            .output
-            .shared
-            .iter()
-            .map(|(_, value)| value.len())
-            .sum();
+        // Of a source no byte exists yet.
+        let value = |apart: &Apart| match apart {
+            Apart::Value(value) => value.len(),
+            Apart::Made(_) => 0,
+        };
+        let apart = self.output.shared.iter();
+        let values: usize = apart.map(|(_, apart)| value(apart)).sum();
         size_of::<Self>()
             + values
             + self.output.bytes.capacity()
-            + self.output.shared.capacity() * size_of::<(usize, usize)>()
+            + self.output.shared.capacity() * size_of::<(usize, Apart)>()
             + self.writes.capacity() * size_of::<Write>()
             + self.closes.capacity() * size_of::<(ConnId, Close)>()
             + self.drains.capacity() * size_of::<ConnId>()

@@ -48,6 +48,7 @@ pub(crate) struct WorkerStats {
     pub(crate) bytes_out: Counter,
     pub(crate) reads: Counter,
     pub(crate) sends: Counter,
+    pub(crate) pieces_made: Counter,
     pub(crate) turns: Counter,
     pub(crate) steps: Counter,
     pub(crate) busy_us: Counter,
@@ -71,6 +72,7 @@ impl WorkerStats {
             bytes_out: self.bytes_out.get(),
             reads: self.reads.get(),
             sends: self.sends.get(),
+            pieces_made: self.pieces_made.get(),
             turns: self.turns.get(),
             steps: self.steps.get(),
             busy_us: self.busy_us.get(),
@@ -101,6 +103,8 @@ pub struct WorkerSnapshot {
     pub reads: u64,
     /// Sends that took bytes.
     pub sends: u64,
+    /// Pieces of replies that were made while these were sent.
+    pub pieces_made: u64,
     pub turns: u64,
     /// Times the actor was stepped.
     pub steps: u64,

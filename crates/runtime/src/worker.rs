@@ -348,6 +348,9 @@ impl<A: Actor> Worker<A> {
         for garbage in fx.garbage.drain(..) {
             parts.reaper.drop_later(garbage);
         }
+        for garbage in parts.sockets.take_garbage() {
+            parts.reaper.drop_later(garbage);
+        }
         self.reply();
         if self.stopped && self.gate.is_empty() {
             self.stopped = false;

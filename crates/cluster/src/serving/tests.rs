@@ -228,3 +228,65 @@ fn a_long_reply_goes_in_parts() {
     let rest = vec!["1 x".into(), "2 b".into()];
     assert_eq!(rig.sent(ONE, 0), Some((0, rest)));
 }
+
+/// So many bytes, made while they are sent.
+#[derive(Clone, Debug)]
+struct Dots(usize);
+
+impl rufous_base::Source for Dots {
+    fn write(&mut self, room: usize, out: &mut Vec<u8>) -> bool {
+        let count = self.0.min(room);
+        out.resize(out.len() + count, b'.');
+        self.0 -= count;
+        self.0 > 0
+    }
+
+    fn remaining(&self) -> u64 {
+        self.0 as u64
+    }
+
+    fn held(&self) -> usize {
+        0
+    }
+
+    fn copy(&self) -> Box<dyn rufous_base::Source> {
+        Box::new(self.clone())
+    }
+}
+
+#[test]
+fn a_reply_that_is_made_while_it_is_sent_takes_a_part_of_each_turn() {
+    let mut rig = Rig::new();
+    rig.requests(ONE, 0, (1, 3), 0);
+    for made in [3 * MADE_IN_TURN, 2] {
+        let asker = rig.take();
+        assert!(rig.machine.on_routed(&asker, true));
+        let mut out = Output::default();
+        out.bytes.extend_from_slice(b"*1");
+        out.make(Box::new(Dots(made)));
+        out.bytes.extend_from_slice(b"ok");
+        rig.machine.on_reply(&asker, out);
+    }
+    let asker = rig.take();
+    assert!(rig.machine.on_routed(&asker, true));
+    rig.reply(&asker, b"c");
+    let (mut parts, mut turns) = (Vec::new(), 0);
+    while !rig.machine.nodes().is_empty() {
+        rig.machine.on_turn_end(0);
+        let mut made = 0;
+        while let Some((_, replies)) = rig.machine.next_replies(ONE, 0) {
+            made += replies.replies.iter().map(|r| r.bytes.len()).sum::<usize>();
+            parts.extend(replies.replies);
+        }
+        assert!(made <= MADE_IN_TURN + 10, "{made} in a turn");
+        assert!(rig.machine.nodes().is_empty() || rig.machine.goes_on(ONE));
+        turns += 1;
+    }
+    assert_eq!(turns, 5);
+    let whole = |number: u64| {
+        let of_it = parts.iter().filter(|part| part.number == number);
+        assert_eq!(of_it.clone().filter(|part| !part.more).count(), 1);
+        of_it.map(|part| part.bytes.len()).sum::<usize>()
+    };
+    assert_eq!([1, 2, 3].map(whole), [3 * MADE_IN_TURN + 4, 2 + 4, 1]);
+}

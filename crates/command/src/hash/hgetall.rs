@@ -1,8 +1,10 @@
 //! HGETALL: all fields with their values.
 
 use super::read;
+use crate::made::{self, All, Form};
 use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
+use rufous_datatype::hash::Hash;
 
 command! {
     /// Returns all fields of a hash with their values.
@@ -16,10 +18,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         return Ok(());
     };
     reply.map(hash.len());
-    hash.each(|field, value| {
-        reply.bulk(field);
-        reply.bulk(value);
-    });
+    made::write::<Hash>(hash, All::of(hash, Form::Both), reply);
     Ok(())
 }
 

@@ -1,8 +1,10 @@
 //! HKEYS: all fields of a hash.
 
 use super::read;
+use crate::made::{self, All, Form};
 use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
+use rufous_datatype::hash::Hash;
 
 command! {
     /// Returns all fields of a hash.
@@ -16,7 +18,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         return Ok(());
     };
     reply.array(hash.len());
-    hash.each(|field, _| reply.bulk(field));
+    made::write::<Hash>(hash, All::of(hash, Form::Name), reply);
     Ok(())
 }
 

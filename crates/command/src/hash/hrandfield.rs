@@ -1,6 +1,7 @@
 //! HRANDFIELD: shows fields of a hash, whichever.
 
-use crate::elements::{draw_any, draw_different, draws};
+use crate::elements::{draw_different, draws, repeated};
+use crate::made::{self, All, Draws, Form};
 use crate::options::is;
 use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
@@ -28,28 +29,28 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         reply.array(0);
         return Ok(());
     };
-    let pairs = with_values && reply.proto == Proto::Resp3;
-    let each = |reply: &mut Reply<'_>, field: &[u8], value: &[u8]| {
-        if pairs {
-            reply.array(2);
-        }
-        reply.bulk(field);
-        if with_values {
-            reply.bulk(value);
-        }
+    let form = match (with_values, reply.proto) {
+        (false, _) => Form::Name,
+        (true, Proto::Resp2) => Form::Both,
+        (true, Proto::Resp3) => Form::Pair,
     };
     let many = if count < 0 {
-        count.unsigned_abs()
+        repeated(count)?
     } else {
         (hash.len() as u64).min(count as u64)
     };
-    let flat = if with_values && !pairs { 2 } else { 1 };
+    let flat = if form == Form::Both { 2 } else { 1 };
     reply.array(many as usize * flat);
     if count < 0 {
-        return draw_any(hash, many, ctx.rng, reply, each);
+        made::write::<Hash>(hash, Draws::new(many, form, ctx.rng), reply);
+        return Ok(());
+    }
+    if many as usize == hash.len() {
+        made::write::<Hash>(hash, All::of(hash, form), reply);
+        return Ok(());
     }
     draw_different(hash, many as usize, ctx.rng, |field, value| {
-        each(reply, field, value);
+        form.write(reply, field, value);
     });
     Ok(())
 }

@@ -245,7 +245,7 @@ fn elements<'a>(
     Ok((all, !request.sorts))
 }
 
-/// The numbers of the elements in the order asked for.
+/// The numbers of the elements in the order asked for, as far as the limit needs them.
 fn order(
     elements: &[&[u8]],
     weights: &Weights,
@@ -266,7 +266,7 @@ fn order(
         }
         Weights::Own | Weights::Bytes(_) => None,
     };
-    order.sort_by(|&a, &b| {
+    let compare = |&a: &usize, &b: &usize| {
         let by_weight = match (weights, numbers) {
             (_, Some(numbers)) => numbers[a].partial_cmp(&numbers[b]),
             // Those that have none come first.
@@ -280,7 +280,14 @@ fn order(
             true => order.reverse(),
             false => order,
         }
-    });
+    };
+    let end = request.limit(elements.len()).end;
+    if end < order.len() {
+        order.select_nth_unstable_by(end, compare);
+        order.truncate(end);
+    }
+    // Elements that are equal here are the same bytes.
+    order.sort_unstable_by(compare);
     Ok(order)
 }
 

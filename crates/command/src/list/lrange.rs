@@ -1,8 +1,10 @@
 //! LRANGE: a part of a list.
 
+use crate::made::{self, Places};
 use crate::options::integer;
 use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
+use rufous_datatype::list::List;
 
 command! {
     /// Returns the elements of a list from one index to another, both included.
@@ -19,9 +21,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     };
     let places = view.places(start, stop);
     reply.array(places.len());
-    for element in view.iter_from(places.start).take(places.len()) {
-        reply.bulk(element);
-    }
+    made::write::<List>(view, Places(places), reply);
     Ok(())
 }
 

@@ -1,8 +1,10 @@
 //! SMEMBERS: all members of a set.
 
 use super::read;
+use crate::made::{self, All, Form};
 use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
+use rufous_datatype::set::Set;
 
 command! {
     /// Returns all members of a set.
@@ -16,7 +18,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         return Ok(());
     };
     reply.set(set.len());
-    set.each(|member, _| reply.bulk(member));
+    made::write::<Set>(set, All::of(set, Form::Name), reply);
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! SRANDMEMBER: shows members of a set, whichever.
 
-use crate::elements::{draw_any, draw_different, draws};
+use crate::elements::{draw_different, draws, repeated};
+use crate::made::{self, All, Draws, Form};
 use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
 use rufous_datatype::set::Set;
@@ -30,14 +31,17 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
         return Ok(());
     };
     if count < 0 {
-        let count = count.unsigned_abs();
+        let count = repeated(count)?;
         reply.array(count as usize);
-        return draw_any(set, count, ctx.rng, reply, |reply, member, _| {
-            reply.bulk(member);
-        });
+        made::write::<Set>(set, Draws::new(count, Form::Name, ctx.rng), reply);
+        return Ok(());
     }
     let count = set.len().min(count as usize);
     reply.array(count);
+    if count == set.len() {
+        made::write::<Set>(set, All::of(set, Form::Name), reply);
+        return Ok(());
+    }
     draw_different(set, count, ctx.rng, |member, _| reply.bulk(member));
     Ok(())
 }
@@ -60,6 +64,6 @@ crate::testing::transcripts! {
         SRANDMEMBER k x => -ERR value is not an integer or out of range
         SRANDMEMBER k -9223372036854775808 => -ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807
         SADD k a => :1
-        SRANDMEMBER k -9223372036854775807 => -ERR the reply would be larger than any client may be sent
+        SRANDMEMBER k -9223372036854775807 => -ERR a reply has at most 178956970 elements that may repeat; ask for fewer, more often
     "
 }

@@ -46,6 +46,7 @@ pub mod zunion;
 pub mod zunionstore;
 
 use crate::Command;
+pub(crate) use reply::element;
 
 pub static COMMANDS: &[&Command] = &[
     &bzmpop::BZMPOP,

@@ -1,8 +1,9 @@
 //! Scores and elements in replies.
 
 use crate::Reply;
+use crate::made::{self, Span};
 use rufous_datatype::float::format_double;
-use rufous_datatype::sorted_set::View;
+use rufous_datatype::sorted_set::{SortedSet, View};
 use rufous_resp::encode::Proto;
 use std::ops::Range;
 
@@ -65,5 +66,6 @@ pub(crate) fn elements(
     scores: bool,
 ) {
     head(reply, span.len(), scores);
-    view.each(span, back, |member, of| element(reply, member, of, scores));
+    let span = Span { span, back, scores };
+    made::write::<SortedSet>(view, span, reply);
 }

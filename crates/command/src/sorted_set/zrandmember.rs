@@ -1,10 +1,11 @@
 //! ZRANDMEMBER: members chosen at random.
 
 use super::reply::{element, elements, head};
+use crate::elements::repeated;
+use crate::made::{self, ScoredDraws};
 use crate::options::{self, is};
 use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
-use rufous_base::limits::OUTPUT_HARD_LIMIT;
 use rufous_base::rng::Rng;
 use rufous_datatype::sorted_set::{SortedSet, View};
 use std::collections::HashSet;
@@ -41,18 +42,10 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     };
     let most = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
     if count < 0 {
-        if most > OUTPUT_HARD_LIMIT / LEAST {
-            return Err(TOO_LARGE.into());
-        }
+        let left = repeated(count)?;
         head(reply, most, scores);
-        for _ in 0..most {
-            if let Some((member, score)) = view.random(ctx.rng) {
-                element(reply, member, score, scores);
-            }
-            if reply.out.bytes.len() > OUTPUT_HARD_LIMIT {
-                return Err(TOO_LARGE.into());
-            }
-        }
+        let rng = Rng::new(ctx.rng.next_u64());
+        made::write::<SortedSet>(view, ScoredDraws { scores, rng, left }, reply);
     } else if most >= view.len() {
         elements(reply, view, 0..view.len(), false, scores);
     } else {
@@ -66,12 +59,6 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     Ok(())
 }
 
-/// The shortest element, as it is sent.
-const LEAST: usize = b"$0\r\n\r\n".len();
-
-const TOO_LARGE: &str = "ERR the reply would be larger than any client may be sent";
-
-/// Whether so many with repetitions could be sent shows when they are.
 fn count(arg: &[u8]) -> Result<i64, Failure> {
     let count = options::integer(arg)?;
     if !(-i64::MAX / 2..=i64::MAX / 2).contains(&count) {
@@ -121,7 +108,7 @@ crate::testing::transcripts! {
 
     a_reply_without_end_is_refused: "
         ZADD z 1 a => :1
-        ZRANDMEMBER z -4611686018427387903 => -ERR the reply would be larger than any client may be sent
+        ZRANDMEMBER z -4611686018427387903 => -ERR a reply has at most 178956970 elements that may repeat; ask for fewer, more often
     "
 }
 

@@ -22,6 +22,10 @@ impl<'a> Counted<'a> {
         Self(bytes)
     }
 
+    pub(super) fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
     #[inline]
     pub(super) fn pack(self) -> Pack<'a> {
         Pack(self.0.get(START..).unwrap_or_default())

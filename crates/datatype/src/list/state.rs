@@ -38,6 +38,14 @@ pub enum View<'a> {
 }
 
 impl<'a> View<'a> {
+    /// What the view shows, to be kept; what is large is shared.
+    pub fn to_state(self) -> State {
+        match self {
+            View::Packed(list) => State::Packed(list.bytes().to_vec()),
+            View::Large(seq) => State::large(seq.clone()),
+        }
+    }
+
     /// How many elements there are.
     #[inline]
     pub fn len(self) -> usize {

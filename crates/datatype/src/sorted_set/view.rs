@@ -4,6 +4,7 @@ use super::Element;
 use super::large::Large;
 use super::order::{Cut, Item, Zone};
 use super::score::{item_rank, parts, rank_of, score_len, score_of, word_of};
+use super::state::State;
 use crate::pack::{self, Pack};
 use rufous_base::rng::Rng;
 use std::ops::Range;
@@ -100,6 +101,14 @@ impl<'a> View<'a> {
         match self {
             View::Packed(items) => Pack(items).count(),
             View::Large(large) => large.order.len(),
+        }
+    }
+
+    /// What the view shows, to be kept; what is large is shared.
+    pub fn to_state(self) -> State {
+        match self {
+            View::Packed(items) => State::Packed(items.to_vec()),
+            View::Large(large) => State::Large(Box::new(large.clone())),
         }
     }
 

@@ -45,6 +45,8 @@ metrics! {
         rufous_sent_bytes_total "Bytes sent to clients." => |w| w.bytes_out;
         rufous_reads_total "Reads from sockets that returned bytes." => |w| w.reads;
         rufous_sends_total "Writes to sockets that accepted bytes." => |w| w.sends;
+        rufous_reply_pieces_made_total "Pieces of long replies that were made while these were sent."
+            => |w| w.pieces_made;
         rufous_turns_total "Turns of the worker's loop." => |w| w.turns;
         rufous_ring_full_total "Times that a ring to another worker was full." => |w| w.ring_full;
         rufous_wakes_total "Other workers woken from sleep." => |w| w.wakes;

@@ -276,3 +276,49 @@ fn replies_of_a_million_elements_of_any_worker_to_many_who_never_read() {
     server.wait_for_clients(Witness::CLIENTS);
     witness.finish();
 }
+
+/// Replies as long as a request says, to clients that never read: they do not exist before they are read, and
+/// other clients do not wait for them.
+#[test]
+fn long_draws_take_no_memory_and_delay_no_other_client() {
+    const ELEMENTS: usize = 20_000;
+    let server = Server::start(&[]);
+    let witness = Witness::start(&server);
+    let mut writer = server.client();
+    for from in (0..ELEMENTS).step_by(1000) {
+        let names: Vec<String> = (from..from + 1000).map(|n| format!("element{n}")).collect();
+        let names = names.iter().map(String::as_str);
+        let set: Vec<&str> = ["SADD", "set"].into_iter().chain(names.clone()).collect();
+        let hash = ["HSET", "hash"].into_iter();
+        let hash: Vec<&str> = hash
+            .chain(names.clone().flat_map(|n| [n, "value"]))
+            .collect();
+        let sorted = ["ZADD", "sorted"].into_iter();
+        let sorted: Vec<&str> = sorted.chain(names.flat_map(|n| ["1", n])).collect();
+        for words in [set, hash, sorted] {
+            assert_eq!(writer.run(&words), Reply::Int(1000));
+        }
+    }
+    let before = server.peak();
+    let draws = [
+        request(&["SRANDMEMBER", "set", "-100000000"]),
+        request(&["HRANDFIELD", "hash", "-100000000", "WITHVALUES"]),
+        request(&["ZRANDMEMBER", "sorted", "-100000000", "WITHSCORES"]),
+    ];
+    let mut deaf: Vec<Client> = (0..12).map(|_| server.client()).collect();
+    for (client, draw) in deaf.iter_mut().zip(draws.iter().cycle()) {
+        client.send(draw);
+        witness.goes_on();
+    }
+    // One reads some, and the next reply comes behind it all.
+    let mut reader = server.client();
+    reader.send(&request(&["SRANDMEMBER", "set", "-100000"]));
+    reader.send(&request(&["ECHO", "end"]));
+    assert!(matches!(reader.read(), Reply::Array(all) if all.len() == 100_000));
+    assert_eq!(reader.read(), Reply::Bulk(b"end".to_vec()));
+    witness.goes_on();
+    server.assert_grew_less(before, 64 * MIB);
+    drop((deaf, reader, writer));
+    server.wait_for_clients(Witness::CLIENTS);
+    witness.finish();
+}

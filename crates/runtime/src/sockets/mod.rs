@@ -21,8 +21,8 @@ use crate::inbox::{Inbox, Incoming, slot_waker};
 use crate::stats::WorkerStats;
 use pending::{Flushed, Pending};
 use rufous_base::limits::{FEED_HARD_LIMIT, STRANGER_HARD_LIMIT, STRANGER_HIGH_WATER};
-use rufous_base::{Backlog, Close, ConnId, Origin, Read};
-use std::collections::VecDeque;
+use rufous_base::{Backlog, Close, ConnId, Garbage, Origin, Read};
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -30,6 +30,9 @@ use stream::Stream;
 
 /// Reading stops for this turn when less than this is left of its buffer.
 const LEAST_READ: usize = 4 * 1024;
+
+/// Turns between two looks at what the replies to a connection keep.
+const TURNS_BETWEEN_LOOKS: u32 = 64;
 
 /// An event that the actor has to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +82,11 @@ pub(crate) struct Sockets {
     bounds: Bounds,
     /// What the connections have `counted`.
     copied: usize,
+    /// Connections with replies that are still to be made.
+    with_sources: BTreeSet<u32>,
+    /// The connection and the turn of the last look at what these replies keep.
+    looked: (u32, u32),
+    garbage: Vec<Garbage>,
     inbox: Arc<Inbox>,
     stats: Arc<WorkerStats>,
     scratch: send::Scratch,
@@ -136,6 +144,9 @@ impl Sockets {
             events: Vec::new(),
             bounds,
             copied: 0,
+            with_sources: BTreeSet::new(),
+            looked: (0, 0),
+            garbage: Vec::new(),
             inbox,
             stats,
             scratch: send::Scratch::default(),
@@ -193,6 +204,7 @@ impl Sockets {
     /// `buf` goes; and sends what waited for those that were full. Where
     /// `reading` is false, nothing is read.
     pub(crate) fn gather(&mut self, reading: bool, buf: &mut [u8], reads: &mut Vec<Read>) {
+        self.look_at_sources();
         if reading {
             while let Some(slot) = self.parked.pop() {
                 if let Some(conn) = self.slots[slot as usize].conn.as_mut() {
@@ -315,6 +327,35 @@ impl Sockets {
         slot.origin
     }
 
+    /// Looks at one of the connections with replies that are still to be made: what these keep
+    /// grows while others change the data, whether the client reads or not.
+    fn look_at_sources(&mut self) {
+        if self.with_sources.is_empty() {
+            return;
+        }
+        let (last, turn) = self.looked;
+        self.looked.1 = turn.wrapping_add(1);
+        if !turn.is_multiple_of(TURNS_BETWEEN_LOOKS) {
+            return;
+        }
+        let next = self.with_sources.range(last.saturating_add(1)..).next();
+        let Some(&slot) = next.or_else(|| self.with_sources.first()) else {
+            return;
+        };
+        self.looked.0 = slot;
+        let conn = self.slots[slot as usize].conn.as_ref();
+        if conn.is_some_and(|conn| conn.pending.has_sources()) {
+            self.bound(slot);
+        } else {
+            self.with_sources.remove(&slot);
+        }
+    }
+
+    /// What is to be dropped by a thread that serves no requests.
+    pub(crate) fn take_garbage(&mut self) -> impl Iterator<Item = Garbage> {
+        self.garbage.drain(..)
+    }
+
     /// Whether no replies wait anywhere.
     pub(crate) fn is_flushed(&self) -> bool {
         let mut open = self.slots.iter().filter_map(|slot| slot.conn.as_ref());
@@ -365,6 +406,8 @@ impl Sockets {
             stats.sends.add(1);
             stats.bytes_out.add(n as u64);
         });
+        stats.pieces_made.add(conn.pending.take_made());
+        conn.pending.take_used(&mut self.garbage);
         let again = match flushed {
             Err(_) => {
                 self.drop_now(slot);
@@ -408,6 +451,7 @@ impl Sockets {
     fn drop_now(&mut self, slot: u32) {
         if let Some(conn) = self.slots[slot as usize].conn.take() {
             self.copied -= conn.counted;
+            conn.pending.take_all(&mut self.garbage);
             self.gone(slot);
         }
     }

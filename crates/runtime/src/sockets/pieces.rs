@@ -1,6 +1,6 @@
 //! The replies of a turn as runs of bytes in sending order.
 
-use rufous_base::{Output, Write};
+use rufous_base::{Apart, Output, Source, Write};
 use std::sync::Arc;
 
 /// A run of bytes of one connection's replies.
@@ -8,13 +8,25 @@ use std::sync::Arc;
 pub(super) enum Piece<'a> {
     Bytes(&'a [u8]),
     Shared(&'a Arc<Vec<u8>>),
+    Made(&'a dyn Source),
 }
 
 impl<'a> Piece<'a> {
-    pub(super) fn bytes(self) -> &'a [u8] {
+    /// None where they are still to be made.
+    pub(super) fn bytes(self) -> Option<&'a [u8]> {
         match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Shared(value) => value,
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Shared(value) => Some(value),
+            Self::Made(_) => None,
+        }
+    }
+}
+
+impl<'a> From<&'a Apart> for Piece<'a> {
+    fn from(apart: &'a Apart) -> Self {
+        match apart {
+            Apart::Value(value) => Self::Shared(value),
+            Apart::Made(source) => Self::Made(&**source),
         }
     }
 }
@@ -61,10 +73,10 @@ fn pieces<'a>(output: &'a Output, write: &Write) -> impl Iterator<Item = Piece<'
         .flat_map(move |(offset, value)| {
             let bytes = &output.bytes[at..offset];
             at = offset;
-            [Some(Piece::Bytes(bytes)), value.map(Piece::Shared)]
+            [Some(Piece::Bytes(bytes)), value.map(Piece::from)]
         })
         .flatten()
-        .filter(|piece| !piece.bytes().is_empty())
+        .filter(|piece| piece.bytes() != Some(&[]))
 }
 
 #[cfg(test)]
@@ -107,7 +119,7 @@ mod tests {
             next: &[2, NONE, 3, NONE],
         };
         let sent = |first| {
-            let parts: Vec<&[u8]> = turn.pieces(first).map(Piece::bytes).collect();
+            let parts: Vec<&[u8]> = turn.pieces(first).filter_map(Piece::bytes).collect();
             parts.concat()
         };
         assert_eq!(sent(0), b"aBIGbHUGEc");

@@ -78,10 +78,14 @@ impl Sockets {
     }
 
     /// Stops reading from, or drops, a connection that too many replies wait for.
-    fn bound(&mut self, slot: u32) {
+    pub(super) fn bound(&mut self, slot: u32) {
         let Some(conn) = self.slots[slot as usize].conn.as_mut() else {
             return;
         };
+        if conn.pending.has_sources() {
+            conn.pending.look();
+            self.with_sources.insert(slot);
+        }
         let (waiting, copied) = (conn.pending.len(), conn.pending.copied());
         self.copied += copied;
         self.copied -= std::mem::replace(&mut conn.counted, copied);
@@ -120,21 +124,19 @@ fn send_now(
     }
     let mut slices = [IoSlice::new(&[]); SLICES];
     let mut used = 0;
-    for (slice, piece) in slices.iter_mut().zip(turn.pieces(first)) {
-        *slice = IoSlice::new(piece.bytes());
+    let existing = turn.pieces(first).map_while(Piece::bytes);
+    for (slice, bytes) in slices.iter_mut().zip(existing) {
+        *slice = IoSlice::new(bytes);
         used += 1;
     }
-    if used == 0 {
-        return Ok(0);
-    }
-    let sent = taken(conn.stream.poll_write_vectored(cx, &slices[..used]))?;
+    let sent = match used {
+        0 => 0,
+        _ => taken(conn.stream.poll_write_vectored(cx, &slices[..used]))?,
+    };
     let mut skip = sent;
     for piece in turn.pieces(first) {
-        let len = piece.bytes().len();
-        if skip < len {
-            conn.pending.keep(piece, skip);
-        }
-        skip = skip.saturating_sub(len);
+        conn.pending.keep(piece, skip);
+        skip = skip.saturating_sub(piece.bytes().map_or(0, <[u8]>::len));
     }
     Ok(sent)
 }

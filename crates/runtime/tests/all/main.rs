@@ -7,6 +7,7 @@ mod contract;
 mod dial;
 mod disk;
 mod gate;
+mod made;
 mod mail;
 mod slow_readers;
 mod sockets;

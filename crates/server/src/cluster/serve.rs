@@ -12,7 +12,8 @@ use crate::command::Dispatch;
 use crate::front::connection::{ParsedKey, What};
 use crate::front::turn::Request;
 use crate::front::{Front, Message, parse};
-use rufous_base::{Args, Effects, Now, Output};
+use rufous_base::limits::MADE_FOR_NODES;
+use rufous_base::{Apart, Args, Effects, Now, Output};
 use rufous_cluster::serving::{Action, Asker};
 use rufous_command::{Failure, Flags, Reply};
 use rufous_kernel::batch::Door;
@@ -21,6 +22,24 @@ use rufous_wire::{Body, Class, message};
 
 /// Client numbers for requests of other nodes: above those of real clients.
 const CLIENTS: u64 = 1 << 62;
+
+/// Puts an error in place of a reply that repeats elements for longer than another node keeps a
+/// reply.
+fn refuse_long(reply: &mut Output) {
+    let repeated = reply.shared.iter().map(|(_, apart)| match apart {
+        Apart::Made(source) if source.repeats() => source.remaining(),
+        Apart::Made(_) | Apart::Value(_) => 0,
+    });
+    let bytes = repeated.fold(0, u64::saturating_add);
+    if bytes > MADE_FOR_NODES {
+        let why = format!(
+            "ERR The reply would have about {bytes} bytes, and from another node elements may repeat for \
+             {MADE_FOR_NODES}; ask for fewer, or at the node that has the key"
+        );
+        reply.clear();
+        Reply::new(reply, false).error(&why.into());
+    }
+}
 
 impl Front {
     /// Carries out what the serving has decided.
@@ -186,7 +205,10 @@ impl Front {
         for (job, done) in self.jobs.take_done() {
             match (job, done) {
                 (Job::Peer(asker), Done::NotHere) => self.serving.on_moved(&asker),
-                (Job::Peer(asker), Done::Reply(reply)) => self.serving.on_reply(&asker, reply),
+                (Job::Peer(asker), Done::Reply(mut reply)) => {
+                    refuse_long(&mut reply);
+                    self.serving.on_reply(&asker, reply);
+                }
                 (Job::Part(part), Done::Reply(reply)) => self.on_part(part, reply, fx),
                 (Job::Part(_), Done::NotHere) => {
                     debug_assert!(
@@ -220,6 +242,10 @@ impl Front {
                 let mut envelope = links.envelope(Body::Replies(replies));
                 envelope.to = to;
                 links.send(now, no, Class::Reply, envelope, fx);
+            }
+            if self.serving.goes_on(no) && links.has_room(no, Class::Reply) {
+                self.cron.set_wake_us(now.mono_us);
+                fx.wake_at_us = Some(now.mono_us);
             }
         }
     }

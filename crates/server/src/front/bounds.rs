@@ -151,6 +151,6 @@ pub(super) fn written_since(out: &Output, mark: (usize, usize)) -> usize {
 #[inline]
 pub(super) fn written_between(out: &Output, start: (usize, usize), end: (usize, usize)) -> usize {
     let shared = out.shared.get(start.1..end.1).unwrap_or_default();
-    let large: usize = shared.iter().map(|(_, value)| value.len()).sum();
-    end.0 - start.0 + large
+    let lengths = shared.iter().map(|(_, apart)| apart.len());
+    lengths.fold(end.0 - start.0, usize::saturating_add)
 }

@@ -45,7 +45,7 @@ impl Cron {
         self.wake_us
     }
 
-    pub(super) fn set_wake_us(&mut self, at: u64) {
+    pub(crate) fn set_wake_us(&mut self, at: u64) {
         self.wake_us = at;
     }
 }

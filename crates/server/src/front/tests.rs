@@ -290,3 +290,42 @@ fn silent_clients_are_dropped_after_the_timeout() {
     }
     assert!(rig.is_closed(silent) && !rig.is_closed(busy));
 }
+
+/// In a pipeline, a transaction, and where replies are not wanted; of this worker and of another.
+#[test]
+fn replies_that_are_made_while_they_are_sent_keep_their_place() {
+    const DRAWS: usize = 20_000;
+    let draw = format!("SRANDMEMBER set -{DRAWS}");
+    let drawn = format!("*{DRAWS}\r\n{}", "$1\r\na\r\n".repeat(DRAWS));
+    for (workers, at) in [(1, 0), (2, 0), (2, 1)] {
+        let mut rig = Rig::new(workers);
+        let client = rig.connect(at);
+        let (mut bytes, mut replies) = (Vec::new(), String::new());
+        let mut add = |request: &str, reply: &str| {
+            bytes.extend_from_slice(&resp(request));
+            replies.push_str(reply);
+        };
+        add("SADD set a", ":1\r\n");
+        for _ in 0..3 {
+            add("GET none", "$-1\r\n");
+            add(&draw, &drawn);
+        }
+        add("MULTI", "+OK\r\n");
+        add(&draw, "+QUEUED\r\n");
+        add("SREM set a", "+QUEUED\r\n");
+        add(&draw, "+QUEUED\r\n");
+        add("SADD set a", "+QUEUED\r\n");
+        add("EXEC", &format!("*4\r\n{drawn}:1\r\n*0\r\n:1\r\n"));
+        add("CLIENT REPLY SKIP", "");
+        add(&draw, "");
+        add("ECHO between", "$7\r\nbetween\r\n");
+        add("BEGIN", "+OK\r\n");
+        add(&draw, &drawn);
+        add("COMMIT", &format!("*1\r\n{drawn}"));
+        add("SREM set a", ":1\r\n");
+        add("ECHO end", "$3\r\nend\r\n");
+        rig.send(client, &bytes);
+        let got = rig.take(client);
+        assert!(got == replies, "{workers} workers, connected to {at}");
+    }
+}

@@ -39,8 +39,9 @@ pub(super) struct Request<'a> {
     count: i64,
 }
 
-/// More keys are not asked for by one request.
-const MOST_KEYS: usize = 1 << 23;
+/// More keys are not read by one request: they are read at one instant, and meanwhile the worker
+/// serves no other client.
+const MOST_KEYS: usize = 1 << 18;
 
 impl<'a> Request<'a> {
     pub(super) fn parse(args: &'a Args<'_>, may_store: bool) -> Result<Self, Failure> {
@@ -102,7 +103,11 @@ impl<'a> Request<'a> {
     pub(super) fn check(&self, elements: usize) -> Result<(), Failure> {
         let patterns = self.got().count() + usize::from(self.by().is_some());
         match patterns.saturating_mul(elements) > MOST_KEYS {
-            true => Err("ERR BY and GET ask for too many keys".into()),
+            true => Err(format!(
+                "ERR BY and GET would read more than {MOST_KEYS} keys at once, whatever LIMIT says; sort fewer \
+                 elements, or keep what they are sorted by in a sorted set"
+            )
+            .into()),
             false => Ok(()),
         }
     }

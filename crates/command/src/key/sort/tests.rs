@@ -150,6 +150,75 @@ fn tells_which_other_keys_it_reads() {
     assert_eq!(others("SORT none BY w_*").len(), 0);
 }
 
+/// It is ordered no further than the limit needs.
+#[test]
+fn a_limit_gives_a_part_of_what_all_would_be() {
+    let mut rig = Rig::new();
+    let mut rng = rufous_base::rng::Rng::new(5);
+    for _ in 0..300 {
+        let element = rng.below(90).to_string();
+        let weight = rng.below(40).to_string();
+        rig.run(&[b"RPUSH", b"k", element.as_bytes()]);
+        rig.run(&[b"SET", format!("w_{element}").as_bytes(), weight.as_bytes()]);
+    }
+    let elements = |reply: Vec<u8>| {
+        let text = String::from_utf8(reply).expect("text");
+        let lines = text.split("\r\n").skip(2).step_by(2);
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    for by in [
+        "",
+        " DESC",
+        " ALPHA",
+        " ALPHA DESC",
+        " BY w_*",
+        " BY w_* DESC",
+        " BY w_* ALPHA",
+    ] {
+        let mut ask = |limit: &str| {
+            let request = format!("SORT k{by}{limit}");
+            let words: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
+            elements(rig.run(&words))
+        };
+        let all = ask("");
+        assert_eq!(all.len(), 300);
+        for (from, count) in [
+            (0, 0),
+            (0, 1),
+            (0, 10),
+            (17, 30),
+            (295, 5),
+            (295, 50),
+            (400, 1),
+        ] {
+            let some = ask(&format!(" LIMIT {from} {count}"));
+            let expected = &all[from.min(300)..(from + count).min(300)];
+            assert_eq!(some, expected, "{by}, {from}, {count}");
+        }
+    }
+}
+
+/// Keys are read at one instant, so their number is bounded, whatever the limit.
+#[test]
+fn more_keys_than_the_bound_are_refused_and_none_is_read() {
+    const MOST: usize = 262_144;
+    let mut rig = Rig::new();
+    let names: Vec<String> = (0..=MOST).map(|n| n.to_string()).collect();
+    let list = names[1..].iter().map(String::as_bytes);
+    let words: Vec<&[u8]> = [&b"RPUSH"[..], b"k"].into_iter().chain(list).collect();
+    rig.run(&words);
+    rig.check("SORT k BY w_* LIMIT 0 1", "*1 '1'");
+    rig.check("RPUSH k 0", &format!(":{}", MOST + 1));
+    let refused = String::from_utf8(rig.run(&[b"SORT", b"k", b"BY", b"w_*", b"LIMIT", b"0", b"1"]));
+    let refused = refused.expect("text");
+    assert!(
+        refused.starts_with("-ERR BY and GET would read more than 262144 keys at once"),
+        "{refused}"
+    );
+    rig.check("SORT k LIMIT 0 1", "*1 '0'");
+    rig.check("SORT k BY nosort LIMIT 0 1", "*1 '1'");
+}
+
 crate::testing::transcripts! {
     by_number_or_bytes_in_either_direction: "
         SORT k => *0
