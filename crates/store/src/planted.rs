@@ -98,6 +98,10 @@ pub enum Planted {
     SlotKept,
     /// A write that another node may have executed is sent again.
     DoubtAskedAgain,
+    /// A copy judges by its own clock whether a key has expired.
+    CopyExpires,
+    /// Replies do not wait until copies have the removal of an expired key.
+    ExpiryNotAwaited,
 }
 
 #[cfg(feature = "planted-faults")]

@@ -64,6 +64,8 @@ pub(super) struct Client {
     pub(super) random: Random,
     /// Whether it next uses the pair, and how.
     pub(super) pairs: Random,
+    /// The same of the key with deadlines.
+    pub(super) deadlines: Random,
 }
 
 impl Client {
@@ -83,6 +85,7 @@ impl Client {
             act_at_us: 0,
             random: Random::new(seed, &format!("client {number}")),
             pairs: Random::new(seed, &format!("pairs of client {number}")),
+            deadlines: Random::new(seed, &format!("deadlines of client {number}")),
         }
     }
 
@@ -440,6 +443,10 @@ impl World {
             Aim::Loose(key, deed) => return self.note_deed(client, (key, deed), &outcome),
             Aim::Pair(Some(_)) => return,
             Aim::Pair(None) => return self.look_at_pair(&outcome),
+            Aim::Fleeting(set) => {
+                let value = set.as_ref().map(|(value, _)| &value[..]);
+                return self.look_at_fleeting(value, &outcome, asked_us);
+            }
             Aim::Strict(key, op) => (key, op),
         };
         let is_seen = matches!(outcome, Outcome::Seen(_));

@@ -1,5 +1,6 @@
 //! Whether all that was seen is right, and all nodes are alike after quiet.
 
+use super::fleeting::FLEETING;
 use super::loose::LOOSE;
 use super::node::Power;
 use super::plan::KEYS;
@@ -103,7 +104,7 @@ impl World {
     }
 
     /// Those of the strict keys that a node has, and how many keys of no lattice
-    /// keyspace it has in all, but for the pair.
+    /// keyspace it has in all, but for the pair and the key with deadlines.
     fn keys_at(&mut self, node: usize) -> (Vec<&'static str>, usize) {
         let now = self.nodes[node].now(self.engine.now_us);
         let (mut here, mut all) = (Vec::new(), 0);
@@ -116,7 +117,8 @@ impl World {
             here.extend(KEYS.iter().filter(|name| has(name)));
             let loose = LOOSE.iter().filter(|(name, _)| has(name)).count();
             let pair = PAIR.iter().filter(|name| has(name)).count();
-            all += shard.len(0) - loose - pair;
+            let fleeting = usize::from(has(FLEETING));
+            all += shard.len(0) - loose - pair - fleeting;
         }
         (here, all)
     }

@@ -19,12 +19,14 @@
 //! - `coordinator`: the members, and the agreed mapping
 //! - `trouble`: faults, and the end of them; `lasting`: one that lasts
 //! - `clients`: requests and replies; `wishes`: which requests
+//! - `fleeting`: a key with deadlines
 //! - `loose`: keys of the lattice keyspace, and whether they are right
 //! - `watch`: which nodes answer for slots
 //! - `judge`: whether the end state is right
 
 mod clients;
 mod coordinator;
+mod fleeting;
 mod judge;
 mod lasting;
 mod loose;
@@ -78,6 +80,7 @@ impl Scenario for World {
             "two keys that are written together were read",
             "a fault lasted",
             "a live member was replaced",
+            "a key has expired",
         ],
         many: 300,
         faults: &[
@@ -88,6 +91,8 @@ impl Scenario for World {
             Fault::Kernel(Planted::MarksNotWritten),
             Fault::Kernel(Planted::SlotKept),
             Fault::Kernel(Planted::GroupCut),
+            Fault::Kernel(Planted::CopyExpires),
+            Fault::Kernel(Planted::ExpiryNotAwaited),
             Fault::HealthNotSaid,
             Fault::Kernel(Planted::DoubtAskedAgain),
             Fault::Kernel(Planted::NodeNotTold),

@@ -121,6 +121,11 @@ impl Plan {
         self.seed % 4 == 1
     }
 
+    /// Whether clients use a key with deadlines: in every eighth seed, likewise.
+    pub fn has_deadlines(&self) -> bool {
+        self.seed % 8 == 4
+    }
+
     pub fn of(seed: u64, size: Size) -> Self {
         let mut random = Random::new(seed, "cluster");
         let copies = random.weighted(&[(2, 1), (5, 2), (3, 3)]);

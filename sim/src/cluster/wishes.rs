@@ -1,6 +1,7 @@
 //! What clients ask for, and where.
 
 use super::clients::Door;
+use super::fleeting::FLEETING;
 use super::loose::{Deed, LOOSE, Shape};
 use super::plan::KEYS;
 use super::world::World;
@@ -17,6 +18,8 @@ pub(super) enum Aim {
     Loose(usize, Deed),
     /// [`PAIR`] is set to this value, or read.
     Pair(Option<Vec<u8>>),
+    /// The key with deadlines is set to this value for so many milliseconds, or read.
+    Fleeting(Option<(Vec<u8>, u64)>),
 }
 
 /// Two keys of one slot that are only ever written together.
@@ -46,6 +49,7 @@ impl Wish {
             Aim::Strict(_, op) => op.writes(),
             Aim::Loose(_, deed) => deed.writes(),
             Aim::Pair(value) => value.is_some(),
+            Aim::Fleeting(value) => value.is_some(),
         }
     }
 
@@ -55,6 +59,7 @@ impl Wish {
             Aim::Strict(key, _) => Some(slot_of(KEYS[*key].as_bytes())),
             Aim::Loose(..) => None,
             Aim::Pair(_) => Some(slot_of(PAIR[0].as_bytes())),
+            Aim::Fleeting(_) => Some(slot_of(FLEETING.as_bytes())),
         }
     }
 
@@ -63,6 +68,7 @@ impl Wish {
             Aim::Strict(key, op) => op.requests(&[KEYS[*key].as_bytes().to_vec()]),
             Aim::Loose(key, deed) => vec![deed.request(LOOSE[*key].0)],
             Aim::Pair(value) => vec![request_of_pair(value.as_deref())],
+            Aim::Fleeting(value) => vec![request_of_fleeting(value.as_ref())],
         }
     }
 }
@@ -72,6 +78,16 @@ fn request_of_pair(value: Option<&[u8]>) -> Vec<Vec<u8>> {
     let words = PAIR.iter().flat_map(|key| [Some(key.as_bytes()), value]);
     let words = [Some(command)].into_iter().chain(words).flatten();
     words.map(<[u8]>::to_vec).collect()
+}
+
+fn request_of_fleeting(set: Option<&(Vec<u8>, u64)>) -> Vec<Vec<u8>> {
+    let key = FLEETING.as_bytes();
+    let Some((value, ms)) = set else {
+        return vec![b"GET".to_vec(), key.to_vec()];
+    };
+    let ms = ms.to_string();
+    let words: [&[u8]; 5] = [b"SET", key, value, b"PX", ms.as_bytes()];
+    words.map(<[u8]>::to_vec).into()
 }
 
 /// Whether a reply shows both keys of the pair alike.
@@ -150,9 +166,11 @@ impl World {
     pub(super) fn next_wish(&mut self, client: usize) -> Wish {
         let is_loose = self.plan.loose.is_some() && self.clients[client].random.chance(0.4);
         let is_pair = self.plan.has_pairs() && self.clients[client].pairs.chance(0.3);
+        let is_fleeting = self.plan.has_deadlines() && self.clients[client].deadlines.chance(0.4);
         let aim = match is_loose {
             true => self.next_loose(client),
             false if is_pair => self.next_pair(client),
+            false if is_fleeting => self.next_fleeting(client),
             false => self.next_strict(client),
         };
         Wish { aim, at: None }
@@ -166,6 +184,14 @@ impl World {
             value.resize(LARGE, b'.');
         }
         Aim::Pair(random.chance(0.4).then_some(value))
+    }
+
+    fn next_fleeting(&mut self, client: usize) -> Aim {
+        self.values += 1;
+        let random = &mut self.clients[client].deadlines;
+        let value = format!("{client}.{}", self.values).into_bytes();
+        let ms = random.skewed(10, 2_000);
+        Aim::Fleeting(random.chance(0.3).then_some((value, ms)))
     }
 
     fn next_strict(&mut self, client: usize) -> Aim {

@@ -2,6 +2,7 @@
 
 use super::clients::{Client, Door};
 use super::coordinator::Coordinator;
+use super::fleeting::Fleeting;
 use super::loose::Loose;
 use super::node::Node;
 use super::plan::{KEYS, Plan};
@@ -84,6 +85,7 @@ pub struct World {
     pub(super) clients: Vec<Client>,
     pub(super) history: History,
     pub(super) loose: Loose,
+    pub(super) fleeting: Fleeting,
     pub(super) watch: Watch,
     /// When a request or a change of a node was last pending.
     pub(super) unrest_us: u64,
@@ -122,6 +124,7 @@ impl World {
             fault,
             history: History::new(units.collect()),
             loose: Loose::default(),
+            fleeting: Fleeting::default(),
             watch: Watch::new(&plan),
             unrest_us: 0,
             coordinator: Coordinator::new(plan.copies, seed),

@@ -32,6 +32,24 @@ fn what_is_written_together_comes_in_parts() {
     caught_saying::<World>("group-cut", &Size::Any, "a part of a write", 0..60);
 }
 
+/// Every eighth seed has a key with deadlines.
+#[test]
+fn a_copy_judges_deadlines_by_its_own_clock() {
+    let (size, seeds) = (Size::Any, (4..60).step_by(8));
+    caught_saying::<World>("copy-expires", &size, "had expired was seen again", seeds);
+}
+
+#[test]
+fn copies_need_not_have_a_removal_that_was_shown() {
+    let (size, seeds) = (Size::Any, (4..60).step_by(8));
+    caught_saying::<World>(
+        "expiry-not-awaited",
+        &size,
+        "had expired was seen again",
+        seeds,
+    );
+}
+
 /// Seeds with a fault that lasts: one node's disk is full, or hangs, two nodes are parted, one joins
 /// that no other reaches.
 #[test]

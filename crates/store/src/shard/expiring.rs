@@ -1,8 +1,11 @@
-//! Expired records: absent for every access, and removed at an access or in the order of their times.
+//! Expired records: absent for every access, and removed at an access or in the order of their times. Where copies of
+//! a slot are at several nodes, the node that answers for it decides: its clock alone says when a record has expired,
+//! and the others show the record until they have its removal.
 
 use super::Env;
 use super::db::{Db, Found};
 use super::types::Key;
+use crate::planted::{self, Planted};
 use rufous_base::Now;
 
 impl Db {
@@ -27,7 +30,7 @@ impl Db {
         // Each of several concurrent values has its own expiry.
         while self.is_due(found.handle, now_ms) {
             if self.is_guest(found.handle, env) {
-                return None;
+                return (!planted::is(Planted::CopyExpires)).then_some(found);
             }
             self.expire_one(found, key.hash, env);
             found = self.find(key)?;
@@ -43,7 +46,11 @@ impl Db {
         if env.observers.any() {
             let before = env.observers.journal.bytes().len();
             self.tell_removal(found.handle, hash, env);
-            env.observers.journal.set_aside(before);
+            // A node that starts again judges the time once more, but a copy at another node would show the record
+            // again: there replies wait for the removal.
+            if !env.has_guests() || planted::is(Planted::ExpiryNotAwaited) {
+                env.observers.journal.set_aside(before);
+            }
         }
         self.expire_untold(found, hash, env);
     }

@@ -1,7 +1,7 @@
 //! Slots that another node answers for: their keys are here so that this node can answer when that one has failed.
 //!
-//! That node decides when they expire, and which are evicted; its decisions arrive as effects. Here an expired key of
-//! such a slot is absent for reads, but is not removed. Keys of lattice keyspaces are never guests.
+//! That node decides when they expire, and which are evicted; its decisions arrive as effects. Until then a key of
+//! such a slot is shown here, whatever this node's clock says of its deadline. Keys of lattice keyspaces are never guests.
 
 use super::db::Db;
 use super::{Env, Shard};

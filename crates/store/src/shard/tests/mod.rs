@@ -10,6 +10,7 @@ mod ended;
 mod files;
 mod gone;
 mod guarantees;
+mod guests;
 mod journal;
 mod lattice;
 mod members;
