@@ -1,12 +1,13 @@
 //! Any bytes as what a peer sends: before it has said who it is, and after that as they are and in
 //! frames with right checksums, of each version. In whatever pieces they come, the same is heard;
-//! what is heard can be said again.
+//! what is heard can be said again. A node with a secret tells such a peer nothing of itself.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use rufous_wire::frame::{self, Frames, MAX_FRAME};
+use rufous_wire::proof::{Auth, Demand, NONCE, Role, Secret};
 use rufous_wire::version::{NEWEST, OLDEST};
-use rufous_wire::{Event, Local, Peers, Session};
+use rufous_wire::{Body, Event, Local, Peers, Session};
 
 /// Those that there are, and one that there is not.
 const CLASSES: u8 = 7;
@@ -28,7 +29,40 @@ fuzz_target!(|data: &[u8]| {
         seal(version, class % CLASSES, body, &mut sealed);
     }
     check(version, &sealed, piece);
+    let mut handshake = Vec::new();
+    for body in [one, two] {
+        seal(0, 0, body, &mut handshake);
+    }
+    for bytes in [data, &handshake[..]] {
+        keeps_to_itself(version, bytes, piece);
+    }
 });
+
+/// Both sides of a connection of a node with a secret.
+fn keeps_to_itself(version: u16, bytes: &[u8], piece: usize) {
+    for role in [Role::Dialler, Role::Acceptor] {
+        let secret = Secret::new(b"the secret of the birds").expect("long enough");
+        let auth = Auth::new(secret, Demand::Required, [3; NONCE]);
+        let proving = Some(auth.connection(role, 0, 1));
+        let mut session = Session::with_proof(local(1, version), None, 300, proving);
+        let (peers, mut events, mut out) = (Peers::default(), Vec::new(), Vec::new());
+        for piece in bytes.chunks(piece) {
+            session.receive(piece, &peers, &mut events);
+            while session.transmit(&mut out, 1000) {}
+        }
+        while session.transmit(&mut out, 1000) {}
+        assert!(!session.is_up() && peers.is_empty());
+        let mut frames = Frames::default();
+        frames.push(&out);
+        while let Some(frame) = frames.next(MAX_FRAME).expect("our own") {
+            assert_eq!(frame.envelope.epoch, 0);
+            assert!(matches!(
+                frame.envelope.body,
+                Some(Body::Challenge(_) | Body::Proof(_) | Body::Refuse(_))
+            ));
+        }
+    }
+}
 
 fn check(version: u16, bytes: &[u8], piece: usize) {
     let whole = heard(version, bytes, bytes.len().max(1));

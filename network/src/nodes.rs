@@ -19,6 +19,8 @@ use crate::space::Host;
 
 /// The cluster's name.
 const NAME: &str = "network";
+/// What its nodes prove to each other: they listen beyond loopback.
+const SECRET: &str = "the secret of the test network";
 /// What never happens ends a run after so long.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks of who waits.
@@ -272,6 +274,7 @@ impl Node {
             .args(["--cluster-coordinator", &etcd])
             .arg("--dir")
             .arg(&self.folder)
+            .env("RUFOUS_CLUSTER_SECRET", SECRET)
             .stdin(Stdio::null())
             .stdout(out.try_clone()?)
             .stderr(out);

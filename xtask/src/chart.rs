@@ -13,9 +13,10 @@ use std::process::Command;
 const KUBERNETES: &str = "1.30.0";
 
 /// Three nodes, as somebody would set them up.
-const USUAL: [&str; 2] = [
+const USUAL: [&str; 3] = [
     "cluster.coordinator=etcd://etcd-0.etcd:2379\\,etcd-1.etcd:2379",
     "auth.existingSecret=secret",
+    "clusterSecret.existingSecret=nodes",
 ];
 
 /// Everything that is off otherwise.
@@ -35,7 +36,7 @@ const MORE: [&str; 12] = [
 ];
 
 /// Values beside [`USUAL`], and what is said of them.
-const REFUSED: [(&str, &str); 10] = [
+const REFUSED: [(&str, &str); 12] = [
     ("cluster.coordinator=", "several nodes need a coordinator"),
     (
         "cluster.coordinator=local",
@@ -44,6 +45,11 @@ const REFUSED: [(&str, &str); 10] = [
     ("cluster.copies=4", "cluster.copies is above replicas"),
     ("maxUnavailable=2", "all copies of a slot to go at once"),
     ("auth.existingSecret=", "would be turned away"),
+    (
+        "clusterSecret.existingSecret=",
+        "any pod could act as a node",
+    ),
+    ("etcd.auth.existingSecret=a", "sent without TLS"),
     ("settings.port=1", "the chart's own"),
     ("settings.cluster-copies=1", "see cluster.*"),
     ("settings.cluster-etcd-user=birds", "etcd.*"),
@@ -143,10 +149,16 @@ fn secrets(pod: &Value, container: &Value) -> Result<()> {
     };
     for variable in of(&container["env"]) {
         let name = variable["name"].as_str().context("a name")?;
-        if name.contains("PASS") {
+        let of_secret = match name {
+            _ if name.ends_with("_IN_CLEAR") => None,
+            _ if name.contains("PASS") => Some("password"),
+            _ if name.contains("SECRET") => Some("secret"),
+            _ => None,
+        };
+        if let Some(of_secret) = of_secret {
             let key = &variable["valueFrom"]["secretKeyRef"];
             ensure!(
-                key["name"].is_string() && key["key"] == "password",
+                key["name"].is_string() && key["key"] == of_secret,
                 "{name} is of no secret"
             );
         }
@@ -172,7 +184,7 @@ fn accepts(container: &Value) -> Result<()> {
                 .replace("$(POD_NAME)", "birds-0")
                 .replace("$(POD_NAMESPACE)", "default"),
             // From the pod or a secret.
-            Value::Null => "given".to_owned(),
+            Value::Null => "given by the cluster".to_owned(),
             other => bail!("{name} is no text but {other}: pods would be refused"),
         };
         variables.insert(name.to_owned(), value);

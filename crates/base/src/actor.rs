@@ -37,6 +37,7 @@ use crate::ids::{ConnId, WorkerId};
 use crate::output::Output;
 use crate::time::Now;
 use std::any::Any;
+use std::sync::Arc;
 
 /// Something that is stepped by a driver.
 pub trait Actor {
@@ -104,6 +105,8 @@ pub struct ConnInfo {
     /// Whether the client is on this machine (loopback, Unix socket, in process).
     pub is_local: bool,
     pub origin: Origin,
+    /// The peer's certificate (DER), if it has shown one.
+    pub certificate: Option<Arc<[u8]>>,
 }
 
 impl ConnInfo {

@@ -27,6 +27,8 @@ pub struct Figures {
     pub refused: BTreeMap<u32, u64>,
     /// Sessions that the other side ended.
     pub refused_by_peers: u64,
+    /// Accepted connections that were closed before their node was known, to make room.
+    pub turned_away: u64,
     /// Messages for nodes without a session.
     pub lost: u64,
     /// Traffic of ended sessions.
@@ -99,6 +101,7 @@ impl Figures {
             *self.refused.entry(code).or_default() += count;
         }
         self.refused_by_peers += other.refused_by_peers;
+        self.turned_away += other.turned_away;
         self.lost += other.lost;
         self.past.add(&other.past);
         self.forward.add(&other.forward);

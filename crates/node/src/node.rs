@@ -306,6 +306,7 @@ mod tests {
                 local: String::new(),
                 is_local,
                 origin: Origin::Client,
+                certificate: None,
             };
             assert_eq!(config.protected_mode_refuses(&info), refused);
         };

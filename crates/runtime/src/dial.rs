@@ -44,6 +44,7 @@ async fn connect(how: &Dialling, dial: &Dial) -> io::Result<(Incoming, ConnInfo)
         local: local.to_string(),
         is_local: peer.ip().is_loopback() || peer.ip() == local.ip(),
         origin: Origin::Dialled { token: dial.token },
+        certificate: None,
     };
     let incoming = match &how.tls {
         None => Incoming::Tcp(socket.into_std()?),

@@ -157,6 +157,7 @@ impl Acceptor {
                         || local.is_some_and(|local| local.ip() == peer.ip()),
                     local: local.map_or_else(String::new, |local| local.to_string()),
                     origin: Origin::Client,
+                    certificate: None,
                 };
                 Ok((Incoming::Tcp(socket.into_std()?), info))
             }
@@ -168,6 +169,7 @@ impl Acceptor {
                     local: path,
                     is_local: true,
                     origin: Origin::Client,
+                    certificate: None,
                 };
                 Ok((Incoming::Unix(socket.into_std()?), info))
             }
@@ -252,14 +254,22 @@ async fn deal_secretly(
         let mut session = tls.accept()?;
         let socket = tokio::net::TcpStream::from_std(socket)?;
         tls::shake_hands(&socket, &mut session).await?;
-        Ok(Incoming::Tls(socket.into_std()?, session))
+        let shown = session.peer_certificates().and_then(<[_]>::first);
+        let certificate = shown.map(|certificate| Arc::from(certificate.as_ref()));
+        Ok((Incoming::Tls(socket.into_std()?, session), certificate))
     });
-    let shaken: io::Result<Incoming> = shaken
+    let shaken: io::Result<(Incoming, Option<Arc<[u8]>>)> = shaken
         .await
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     match shaken {
-        Ok(incoming) => {
+        Ok((incoming, certificate)) => {
             shared.handshakes.fetch_add(1, Ordering::Relaxed);
+            // Nodes alone are judged by it.
+            let certificate = certificate.filter(|_| info.origin.is_of_nodes());
+            let info = ConnInfo {
+                certificate,
+                ..info
+            };
             room.deal(incoming, info);
         }
         Err(error) => {

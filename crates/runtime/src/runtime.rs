@@ -288,6 +288,7 @@ impl Handle {
             local: "internal".into(),
             is_local: true,
             origin: Origin::Internal,
+            certificate: None,
         };
         self.shared.deal(Incoming::Local(theirs), info);
         Ok(LocalConnection::new(ours))

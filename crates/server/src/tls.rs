@@ -5,11 +5,12 @@ use crate::config::tls::{AuthClients, Tls as Settings};
 use crate::front::process::Process;
 use crate::front::shared::Shared;
 use rufous::runtime::{Handle, Tls};
+use rustls::client::verify_server_name;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{ServerConfig, WebPkiClientVerifier};
+use rustls::server::{ParsedCertificate, ServerConfig, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, version};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -176,6 +177,18 @@ pub fn client_config(settings: &Settings) -> Result<ClientConfig, TlsError> {
     let key = private_key("tls-key-file", &settings.key_file)?;
     let config = builder.with_client_auth_cert(chain, key);
     config.map_err(|error| unusable("tls-cert-file", &settings.cert_file, error))
+}
+
+/// Whether a certificate is for a host: one of its subject alternative names is.
+pub(crate) fn is_for(certificate: &[u8], host: &str) -> bool {
+    let certificate = CertificateDer::from(certificate);
+    let (Ok(parsed), Ok(name)) = (
+        ParsedCertificate::try_from(&certificate),
+        ServerName::try_from(host),
+    ) else {
+        return false;
+    };
+    verify_server_name(&parsed, &name).is_ok()
 }
 
 fn versions(settings: &Settings) -> Vec<&'static SupportedProtocolVersion> {

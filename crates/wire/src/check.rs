@@ -1,6 +1,7 @@
 //! Validation of messages.
 
 use crate::message::*;
+use crate::proof::{MAC, NONCE};
 use rufous_base::limits::{DATABASES, MAX_WORKERS, SLOTS};
 
 impl Envelope {
@@ -20,6 +21,9 @@ impl Envelope {
         match self.body.as_ref().ok_or("a message of an unknown kind")? {
             Body::Hello(hello) => hello.check(),
             Body::Refuse(refuse) => name(&refuse.text),
+            Body::Challenge(challenge) => is_of(&challenge.nonce, NONCE),
+            Body::Proof(proof) => is_of(&proof.mac, MAC),
+            Body::Sealed(sealed) => is_of(&sealed.mac, MAC),
             Body::Mapping(mapping) => mapping.check().map_err(|invalid| invalid.0),
             Body::Items(Items { slot, items, .. }) | Body::State(State { slot, items, .. }) => {
                 is_slot(*slot)?;
@@ -53,10 +57,14 @@ impl Envelope {
 }
 
 impl Hello {
-    fn check(&self) -> Result<(), &'static str> {
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
         name(&self.cluster)?;
         name(&self.program)?;
         ensure(self.node.len() == ID, "a node's id of the wrong length")?;
+        ensure(
+            self.nonce.is_empty() || self.nonce.len() == NONCE,
+            "a challenge of the wrong length",
+        )?;
         ensure(
             0 < self.oldest && self.oldest <= self.newest && self.newest <= u32::from(u16::MAX),
             "versions that cannot be",
@@ -114,6 +122,13 @@ impl Replies {
 
 fn is_slot(slot: u32) -> Result<(), &'static str> {
     ensure((slot as usize) < SLOTS, "there is no such slot")
+}
+
+fn is_of(bytes: &[u8], len: usize) -> Result<(), &'static str> {
+    ensure(
+        bytes.len() == len,
+        "a challenge or a code of the wrong length",
+    )
 }
 
 fn name(text: &str) -> Result<(), &'static str> {

@@ -81,6 +81,9 @@ impl Class {
             Body::Replies(_) => self == Self::Reply,
             Body::Hello(_)
             | Body::Refuse(_)
+            | Body::Challenge(_)
+            | Body::Proof(_)
+            | Body::Sealed(_)
             | Body::Credit(_)
             | Body::Heartbeat(_)
             | Body::Mapping(_)

@@ -9,7 +9,8 @@
 //!    is within the limits of [`message`], and nothing panics.
 //! 2. A session holds one incomplete frame, of each class no more than its window, in each
 //!    direction, and the received part of a message in pieces.
-//! 3. No message of a peer is accepted before its handshake, and none after it was refused.
+//! 3. No message of a peer is accepted before its handshake, and none after it was refused. A node
+//!    that asks for proof of the cluster's secret tells nothing of itself before it has it.
 //! 4. Messages of one class arrive in order, each at most once.
 //! 5. A session carries only messages that its version has.
 //!
@@ -20,6 +21,7 @@
 //! | [`frame`] | messages to bytes and back; `pieces`: messages too long for one frame |
 //! | [`class`] | which messages do not wait for which |
 //! | [`version`] | which messages each version has, and which version is used |
+//! | [`proof`] | that both nodes know the cluster's secret |
 //! | [`session`] | one connection: handshake, and what is sent when |
 //! | [`peers`] | the connected nodes, over all sessions |
 //! | [`refused`] | why a session is ended |
@@ -32,6 +34,8 @@ pub mod frame;
 pub mod mapping;
 pub mod message;
 pub mod peers;
+pub mod planted;
+pub mod proof;
 pub mod refused;
 pub mod session;
 pub mod version;

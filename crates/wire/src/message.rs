@@ -34,7 +34,7 @@ pub struct Envelope {
     pub to: u32,
     #[prost(
         oneof = "Body",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 30, 31, 40, 41, 50, 51"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 30, 31, 40, 41, 50, 51, 60, 61, 62"
     )]
     pub body: Option<Body>,
 }
@@ -85,6 +85,12 @@ pub enum Body {
     AskClock(AskClock),
     #[prost(message, tag = "51")]
     Clock(Clock),
+    #[prost(message, tag = "60")]
+    Challenge(Challenge),
+    #[prost(message, tag = "61")]
+    Proof(Proof),
+    #[prost(message, tag = "62")]
+    Sealed(Sealed),
 }
 
 /// The first message of both sides.
@@ -107,6 +113,33 @@ pub struct Hello {
     /// The program's version, shown to operators only. Empty if the program does not send it.
     #[prost(string, tag = "7")]
     pub program: String,
+    /// The challenge of a node that does not ask for proof, for a peer that does. Empty: none.
+    #[prost(bytes = "vec", tag = "8")]
+    pub nonce: Vec<u8>,
+}
+
+/// The first message of a node that asks for proof: `crates/wire/src/proof.rs` describes it and the
+/// following two.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Challenge {
+    #[prost(bytes = "vec", tag = "1")]
+    pub nonce: Vec<u8>,
+}
+
+/// The dialler's proof that it knows the secret.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Proof {
+    #[prost(bytes = "vec", tag = "1")]
+    pub mac: Vec<u8>,
+}
+
+/// A `Hello` and the proof that a node which knows the secret has sent it.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Sealed {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub hello: Bytes,
+    #[prost(bytes = "vec", tag = "2")]
+    pub mac: Vec<u8>,
 }
 
 /// The last message of a side that ends the session.

@@ -36,6 +36,16 @@ pub enum Refused {
     Replaced,
     #[error("it reads too slowly")]
     Slow,
+    #[error(
+        "it has not proved that it knows the secret of the cluster: set the same cluster-secret on all nodes"
+    )]
+    Unproven,
+    #[error(
+        "it asks for the secret of the cluster, and this node has none: set cluster-secret as on the other nodes"
+    )]
+    NoSecret,
+    #[error("its certificate does not name the host that the node with its id has announced")]
+    Certificate,
     /// Not an error: the peer should try again.
     #[error("its epoch is not known here yet")]
     Ahead,
@@ -72,6 +82,9 @@ impl Refused {
             Self::Replaced => REPLACED,
             Self::Slow => 15,
             Self::Ahead => AHEAD,
+            Self::Unproven => 17,
+            Self::NoSecret => 18,
+            Self::Certificate => 19,
             Self::ByPeer { code, .. } => *code,
         }
     }

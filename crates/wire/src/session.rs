@@ -1,6 +1,7 @@
 //! The session of one connection between two nodes, sans-io: bytes in, messages and bytes out.
 //!
-//! Both sides begin with a handshake, and agree on the newest version that both know. A peer that
+//! Both sides begin with a handshake, and agree on the newest version that both know. Where nodes have
+//! a secret, they prove it before they tell each other anything ([`proof`]). A peer that
 //! belongs to another cluster, is not the expected node, or breaks a rule is sent the reason and
 //! then ignored. A message that the version does not have is neither sent nor accepted
 //! ([`version`]). Messages in transit are lost with the session; the layers above send them again.
@@ -10,9 +11,10 @@
 use crate::class::Class;
 use crate::flow::Flows;
 use crate::frame::{self, Frame, Frames, MAX_FRAME, MAX_STRANGER};
-use crate::message::{Body, Credit, Envelope, Hello, Piece};
+use crate::message::{Body, Challenge, Credit, Envelope, Hello, Piece};
 use crate::peers::{Id, Peers, Versions};
 use crate::pieces::{self, Pieces};
+use crate::proof::{self, Demand, Handshake, Proving};
 use crate::refused::Refused;
 use crate::version;
 
@@ -39,6 +41,19 @@ impl Local {
             program: self.program.clone(),
             oldest: self.oldest,
             newest: self.newest,
+        }
+    }
+
+    fn hello(&self) -> Hello {
+        Hello {
+            cluster: self.cluster.clone(),
+            node: self.id.to_vec(),
+            incarnation: self.incarnation,
+            start: self.start,
+            oldest: self.oldest.into(),
+            newest: self.newest.into(),
+            program: self.program.clone(),
+            nonce: Vec::new(),
         }
     }
 }
@@ -101,33 +116,54 @@ pub struct Session {
     expected: Option<Id>,
     epoch: u64,
     stage: Stage,
+    /// `None`: this node has no secret.
+    handshake: Option<Handshake>,
+    /// Whether the peer has been told which node this is.
+    is_named: bool,
     frames: Frames,
     flows: Flows,
     pieces: Pieces,
 }
 
 impl Session {
-    /// A new connection. The side that dialled may expect a certain node.
+    /// A new connection. The side that dialled may expect a certain node. Without a secret any peer
+    /// is believed.
     pub fn new(local: Local, expected: Option<Id>, epoch: u64) -> Self {
-        let hello = Hello {
-            cluster: local.cluster.clone(),
-            node: local.id.to_vec(),
-            incarnation: local.incarnation,
-            start: local.start,
-            oldest: local.oldest.into(),
-            newest: local.newest.into(),
-            program: local.program.clone(),
+        Self::with_proof(local, expected, epoch, None)
+    }
+
+    /// The same of a node that may have a secret.
+    pub fn with_proof(
+        local: Local,
+        expected: Option<Id>,
+        epoch: u64,
+        proving: Option<Proving>,
+    ) -> Self {
+        let handshake = proving.map(Handshake::new);
+        let mut hello = local.hello();
+        let first = match &handshake {
+            None => Body::Hello(hello),
+            Some(handshake) if handshake.demand() == Demand::Required => {
+                let nonce = handshake.nonce();
+                Body::Challenge(Challenge { nonce })
+            }
+            Some(handshake) => {
+                hello.nonce = handshake.nonce();
+                Body::Hello(hello)
+            }
         };
         let mut session = Self {
             local,
             expected,
             epoch,
             stage: Stage::Met,
+            handshake,
+            is_named: matches!(first, Body::Hello(_)),
             frames: Frames::default(),
             flows: Flows::new(),
             pieces: Pieces::default(),
         };
-        session.say(Body::Hello(hello));
+        session.say(first);
         session
     }
 
@@ -182,7 +218,10 @@ impl Session {
         };
         envelope.check().map_err(NotSent::Wrong)?;
         match &envelope.body {
-            Some(Body::Hello(_) | Body::Refuse(_) | Body::Credit(_) | Body::Piece(_)) | None => {
+            Some(Body::Credit(_) | Body::Piece(_)) | None => {
+                return Err(NotSent::Wrong("reserved for the session layer"));
+            }
+            Some(body) if version::since(body) == 0 => {
                 return Err(NotSent::Wrong("reserved for the session layer"));
             }
             Some(body) if !class.takes(body) => {
@@ -262,7 +301,7 @@ impl Session {
             _ => 0,
         };
         let envelope = Envelope {
-            epoch: self.epoch,
+            epoch: if self.is_named { self.epoch } else { 0 },
             body: Some(body),
             ..Envelope::default()
         };
@@ -299,7 +338,7 @@ impl Session {
             return Err(Refused::Misplaced("not of this class"));
         }
         let spoken = match (&self.stage, body) {
-            (_, Body::Hello(_) | Body::Refuse(_)) => 0,
+            (_, body) if version::since(body) == 0 => 0,
             (Stage::Up { version, .. }, _) => *version,
             _ => return Err(Refused::Misplaced("a message before a name")),
         };
@@ -309,9 +348,12 @@ impl Session {
         has(spoken, Some(body))?;
         match body {
             Body::Refuse(refuse) => Err(Refused::from_message(refuse)),
-            Body::Hello(hello) => {
-                let peer = self.on_hello(hello, frame.envelope.epoch, peers)?;
-                events.push(Event::Up(peer));
+            Body::Hello(_) | Body::Challenge(_) | Body::Proof(_) | Body::Sealed(_) => {
+                if self.is_up() {
+                    return Err(Refused::Misplaced("a second name"));
+                }
+                let peer = self.on_handshake(body, frame.envelope.epoch, peers)?;
+                events.extend(peer.map(Event::Up));
                 Ok(())
             }
             Body::Credit(credit) => self.flows.grant(credit.class, credit.bytes),
@@ -354,10 +396,55 @@ impl Session {
         Ok(())
     }
 
-    fn on_hello(&mut self, hello: &Hello, epoch: u64, peers: &Peers) -> Result<Peer, Refused> {
-        if self.is_up() {
-            return Err(Refused::Misplaced("a second name"));
+    /// A message of the handshake. Returns the peer once it is known, and proved where that is asked
+    /// for.
+    fn on_handshake(
+        &mut self,
+        body: &Body,
+        epoch: u64,
+        peers: &Peers,
+    ) -> Result<Option<Peer>, Refused> {
+        let answer = match (body, &mut self.handshake) {
+            (Body::Hello(hello), None) => return self.on_hello(hello, epoch, peers).map(Some),
+            (Body::Hello(hello), Some(handshake)) if handshake.takes_names() => {
+                return self.on_hello(hello, epoch, peers).map(Some);
+            }
+            (_, None) => return Err(Refused::NoSecret),
+            (Body::Hello(hello), Some(handshake)) => handshake.on_name(hello)?,
+            (Body::Challenge(challenge), Some(handshake)) => handshake.on_challenge(challenge)?,
+            (Body::Proof(proof), Some(handshake)) => {
+                handshake.on_proof(proof)?;
+                self.say_sealed();
+                None
+            }
+            (Body::Sealed(sealed), Some(handshake)) => {
+                let hello = handshake.on_sealed(epoch, sealed)?;
+                let answers = handshake.role() == proof::Role::Dialler;
+                let peer = self.on_hello(&hello, epoch, peers)?;
+                if answers {
+                    self.say_sealed();
+                }
+                return Ok(Some(peer));
+            }
+            _ => return Err(Refused::Misplaced("no message of a handshake")),
+        };
+        if let Some(proof) = answer {
+            self.say(Body::Proof(proof));
         }
+        Ok(None)
+    }
+
+    /// Tells the peer which node this is, with proof.
+    fn say_sealed(&mut self) {
+        self.is_named = true;
+        let (epoch, hello) = (self.epoch, self.local.hello());
+        if let Some(handshake) = &self.handshake {
+            let sealed = handshake.seal(epoch, &hello);
+            self.say(Body::Sealed(sealed));
+        }
+    }
+
+    fn on_hello(&mut self, hello: &Hello, epoch: u64, peers: &Peers) -> Result<Peer, Refused> {
         if hello.cluster != self.local.cluster {
             return Err(Refused::Cluster);
         }

@@ -22,7 +22,11 @@ const _: () = assert!(0 < OLDEST && OLDEST <= NEWEST, "0 is of all versions");
 /// The first version that has a message of this kind.
 pub fn since(body: &Body) -> u16 {
     match body {
-        Body::Hello(_) | Body::Refuse(_) => 0,
+        Body::Hello(_)
+        | Body::Refuse(_)
+        | Body::Challenge(_)
+        | Body::Proof(_)
+        | Body::Sealed(_) => 0,
         Body::Credit(_)
         | Body::Heartbeat(_)
         | Body::Mapping(_)

@@ -21,6 +21,7 @@
 //! - `clients`: requests and replies; `wishes`: which requests
 //! - `fleeting`: a key with deadlines
 //! - `loose`: keys of the lattice keyspace, and whether they are right
+//! - `strangers`: processes that claim to be nodes
 //! - `watch`: which nodes answer for slots
 //! - `judge`: whether the end state is right
 
@@ -32,6 +33,7 @@ mod lasting;
 mod loose;
 mod node;
 pub mod plan;
+mod strangers;
 mod trouble;
 mod turns;
 mod watch;
@@ -44,6 +46,7 @@ use crate::engine::{About, Engine, Fault, Scenario, Unsure};
 use plan::{Plan, Size};
 use rufous_chain::planted as chain;
 use rufous_kernel::planted::Planted;
+use rufous_wire::planted as wire;
 pub use world::World;
 
 impl Scenario for World {
@@ -81,6 +84,7 @@ impl Scenario for World {
             "a fault lasted",
             "a live member was replaced",
             "a key has expired",
+            "a process without the secret was refused",
         ],
         many: 300,
         faults: &[
@@ -102,6 +106,7 @@ impl Scenario for World {
             Fault::Kernel(Planted::UnservedKept),
             Fault::Kernel(Planted::MergeSkipped),
             Fault::Chain(chain::Planted::NoLease),
+            Fault::Wire(wire::Planted::ProofNotChecked),
         ],
         flags: &["--nodes"],
         unsure: Unsure {

@@ -2,6 +2,7 @@
 
 use super::coordinator::control;
 use super::plan::{PREFIX, Plan};
+use super::strangers;
 use crate::engine::disk::Disk;
 use crate::engine::random::Random;
 use crate::node::plan::Mode;
@@ -153,7 +154,8 @@ impl Node {
             newest: self.newest,
             program: String::new(),
         };
-        let cluster = Arc::new(Cluster::new(Settings::new("world"), local));
+        let auth = plan.has_secret().then(|| strangers::auth(start)).flatten();
+        let cluster = Arc::new(Cluster::guarded(Settings::new("world"), local, auth));
         let config = Arc::new(config(plan, self.index, self.workers));
         let mut shared = Shared::new(
             self.workers,

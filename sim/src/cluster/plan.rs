@@ -126,6 +126,12 @@ impl Plan {
         self.seed % 8 == 4
     }
 
+    /// Whether nodes have a secret, and processes without it connect to them: in every eighth seed,
+    /// for the same reason.
+    pub fn has_secret(&self) -> bool {
+        self.seed % 8 == 4
+    }
+
     pub fn of(seed: u64, size: Size) -> Self {
         let mut random = Random::new(seed, "cluster");
         let copies = random.weighted(&[(2, 1), (5, 2), (3, 3)]);

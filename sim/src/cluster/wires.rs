@@ -12,6 +12,8 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Who {
     Client(usize),
+    /// A process that claims to be a node.
+    Stranger(usize),
     Worker {
         node: usize,
         worker: usize,
@@ -144,7 +146,7 @@ impl World {
         }
         if !self.wires[wire].open[to] {
             let is_there = match self.wires[wire].who[to] {
-                Who::Client(_) => true,
+                Who::Client(_) | Who::Stranger(_) => true,
                 Who::Worker { node, .. } => self.nodes[node].is_up(),
             };
             if matches!(piece, Piece::Bytes(_)) && is_there && self.wires[wire].open[1 - to] {
@@ -157,6 +159,13 @@ impl World {
         match (piece, self.wires[wire].who[to]) {
             (Piece::Made(token), who) => self.on_made(wire, to, who, token),
             (Piece::Bytes(bytes), Who::Client(client)) => self.on_reply(client, wire, &bytes),
+            (Piece::Bytes(bytes), Who::Stranger(stranger)) => {
+                match self.strangers.hear(stranger, &bytes) {
+                    Ok(true) => self.reach("a process without the secret was refused"),
+                    Ok(false) => {}
+                    Err(told) => self.fail(told),
+                }
+            }
             (Piece::Bytes(bytes), _) => self.give(wire, to, |conn| Arrival::Bytes(conn, bytes)),
             (Piece::End, Who::Client(client)) => {
                 self.wires[wire].open[to] = false;
@@ -294,6 +303,33 @@ impl World {
         self.push(until, Some((node, life)), What::GivenUp { wire, token });
     }
 
+    pub(super) fn on_stranger(&mut self) {
+        if self.calm {
+            return;
+        }
+        let at = self.engine.now_us + self.strangers.pause_us();
+        self.push(at, None, What::Stranger);
+        let nodes = self.nodes.len();
+        let (to, as_if) = (self.strangers.index(nodes), self.strangers.index(nodes));
+        let (id, incarnation) = (self.nodes[as_if].id, self.nodes[as_if].incarnation);
+        if self.nodes[to].power != Power::Up {
+            return;
+        }
+        let worker = self.strangers.index(self.nodes[to].workers);
+        let conn = self.nodes[to].seats[worker].new_connection();
+        let (stranger, bytes) = self.strangers.next(id, incarnation, "world");
+        let accepted = Who::Worker {
+            node: to,
+            worker,
+            life: self.nodes[to].life,
+            conn: Some(conn),
+        };
+        let wire = self.new_wire([Who::Stranger(stranger), accepted]);
+        let info = info(format!("stranger:{}", 30_000 + wire), Origin::Peer);
+        self.arrive(to, worker, Arrival::Opened(conn, info));
+        self.send_bytes(wire, 0, bytes);
+    }
+
     fn on_made(&mut self, wire: usize, to: usize, who: Who, token: u64) {
         let Who::Worker {
             node, worker, life, ..
@@ -339,6 +375,7 @@ pub(super) fn info(peer: String, origin: Origin) -> ConnInfo {
         local: "here:1".into(),
         is_local: false,
         origin,
+        certificate: None,
     }
 }
 

@@ -6,6 +6,7 @@ use super::fleeting::Fleeting;
 use super::loose::Loose;
 use super::node::Node;
 use super::plan::{KEYS, Plan};
+use super::strangers::Strangers;
 use super::watch::Watch;
 use super::wires::Wire;
 use crate::engine::random::Random;
@@ -60,6 +61,8 @@ pub(super) enum What {
     Coordinate,
     Watch,
     Trouble,
+    /// A process without the secret connects to a node.
+    Stranger,
     /// Links are parted again, so often.
     Flap(Vec<(usize, usize)>, usize),
     Start(usize),
@@ -83,6 +86,7 @@ pub struct World {
     pub(super) parted: BTreeMap<(usize, usize), u64>,
     pub(super) coordinator: Coordinator,
     pub(super) clients: Vec<Client>,
+    pub(super) strangers: Strangers,
     pub(super) history: History,
     pub(super) loose: Loose,
     pub(super) fleeting: Fleeting,
@@ -121,6 +125,7 @@ impl World {
         Self {
             nodes: nodes.collect(),
             clients: clients.collect(),
+            strangers: Strangers::new(seed),
             fault,
             history: History::new(units.collect()),
             loose: Loose::default(),
@@ -153,6 +158,9 @@ impl World {
         self.push(0, None, What::Coordinate);
         self.push(0, None, What::Watch);
         self.push(3_000_000, None, What::Trouble);
+        if self.plan.has_secret() {
+            self.push(1_000_000, None, What::Stranger);
+        }
         for client in 0..self.plan.clients {
             let at = self.chance.below(1_000_000);
             self.push(at, None, What::Act(client));
@@ -212,6 +220,7 @@ impl World {
             What::Watch => self.on_watch(),
             What::Flap(links, left) => self.on_flap(links, left),
             What::Trouble => self.on_trouble(),
+            What::Stranger => self.on_stranger(),
             What::Start(node) => self.start(node),
         }
     }

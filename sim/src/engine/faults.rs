@@ -2,6 +2,7 @@
 
 use rufous_chain::planted as chain;
 use rufous_kernel::planted as kernel;
+use rufous_wire::planted as wire;
 
 /// What is wrong. A scenario lists those that can be planted in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub enum Fault {
     Kernel(kernel::Planted),
     /// In the chains.
     Chain(chain::Planted),
+    /// In the sessions between nodes.
+    Wire(wire::Planted),
     /// Replies leave before what they tell of is on disk.
     ReplyBeforeSync,
     /// Now and then a worker believes that it is later than it is.
@@ -36,6 +39,7 @@ impl Fault {
         let variant = match self {
             Fault::Kernel(fault) => format!("{fault:?}"),
             Fault::Chain(fault) => format!("{fault:?}"),
+            Fault::Wire(fault) => format!("{fault:?}"),
             other => format!("{other:?}"),
         };
         let mut name = String::new();
@@ -65,6 +69,10 @@ impl Fault {
         });
         chain::plant(match self {
             Fault::Chain(fault) => Some(fault),
+            _ => None,
+        });
+        wire::plant(match self {
+            Fault::Wire(fault) => Some(fault),
             _ => None,
         });
     }

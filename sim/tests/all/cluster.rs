@@ -74,6 +74,15 @@ fn heads_that_need_no_lease() {
     caught::<World>("no-lease", 0..40);
 }
 
+/// Seeds whose nodes have a secret.
+#[test]
+fn what_a_peer_answers_to_a_challenge_is_not_checked() {
+    let expected = "a node tells a stranger";
+    for seeds in [4..5, 12..13, 20..21] {
+        caught_saying::<World>("proof-not-checked", &Size::Any, expected, seeds);
+    }
+}
+
 #[test]
 fn one_node_is_not_told_what_changes_in_lattice_keyspaces() {
     caught::<World>("node-not-told", 0..20);

@@ -77,7 +77,7 @@ impl Target {
     fn words(&self, port: u16, directory: &Path) -> Result<Vec<String>> {
         let line = match self {
             Self::Rufous => format!(
-                "{} server --port {{port}} --dir {{dir}} --appendonly no --save=",
+                "{} server --port {{port}} --dir {{dir}} --appendonly no --save= --enable-debug-command local",
                 project::server_binary().display()
             ),
             Self::Reference => format!(

@@ -6,6 +6,7 @@ use crate::figures::Traffic;
 use crate::peer::Session;
 use rufous_base::ConnId;
 use rufous_mapping::NodeNo;
+use std::sync::Arc;
 
 /// One connection.
 pub(super) struct Link {
@@ -13,6 +14,8 @@ pub(super) struct Link {
     pub(super) wire: rufous_wire::Session,
     /// Its address, for the log.
     pub(super) address: String,
+    /// Of the peer, under TLS (DER).
+    pub(super) certificate: Option<Arc<[u8]>>,
     /// The node that it was dialled for.
     pub(super) dialled: Option<NodeNo>,
     /// Set once the session is established.

@@ -2,6 +2,7 @@
 //! and the time come in, effects go out.
 
 pub mod clocks;
+mod entrance;
 mod link;
 mod parked;
 mod passing;
@@ -13,6 +14,7 @@ use crate::common::Common;
 use crate::damage::Damage;
 use crate::figures::{Figures, PeerFigures, Traffic};
 use crate::peer::{Credit, Heard, PeerMessage, Session};
+use entrance::Entrance;
 use link::{Link, Up};
 use parked::Parked;
 use routes::{Attempt, Route};
@@ -41,6 +43,7 @@ pub struct Links {
     links: BTreeMap<u32, Link>,
     routes: BTreeMap<NodeNo, Route>,
     attempts: BTreeMap<NodeNo, Attempt>,
+    entrance: Entrance,
     dialled: u64,
     /// When each node was last heard on a session of this worker.
     last_heard: BTreeMap<NodeNo, u64>,
@@ -62,6 +65,7 @@ impl Links {
             links: BTreeMap::new(),
             routes: BTreeMap::new(),
             attempts: BTreeMap::new(),
+            entrance: Entrance::default(),
             dialled: 0,
             last_heard: BTreeMap::new(),
             figures: Figures::default(),
@@ -136,12 +140,20 @@ impl Links {
         let members = self.mapping.as_ref().map(|mapping| &mapping.members);
         let expected = dialled.and_then(|no| members?.get(&no));
         let expected = expected.map(|member| member.id.0);
-        let wire = rufous_wire::Session::new(self.common.local.clone(), expected, self.epoch());
+        if let Some(slot) = entrance::oldest_of_too_many(&self.links) {
+            self.on_too_many(slot, fx);
+        }
+        let Common { auth, local, .. } = &*self.common;
+        let proving = self
+            .entrance
+            .proving(auth.as_ref(), self.worker, info.origin);
+        let wire = rufous_wire::Session::with_proof(local.clone(), expected, self.epoch(), proving);
         fx.backlogs.push((conn, Backlog::Stranger));
         let link = Link {
             conn,
             wire,
             address: info.peer,
+            certificate: info.certificate,
             dialled,
             up: None,
             opened_us: now.mono_us,
@@ -240,10 +252,13 @@ impl Links {
         if member.incarnation > peer.incarnation {
             return Err(Refused::Outdated);
         }
-        let dialled = self
-            .links
-            .get(&slot)
-            .is_some_and(|link| link.dialled.is_some());
+        let link = self.links.get(&slot);
+        let dialled = link.is_some_and(|link| link.dialled.is_some());
+        // Of a node that was dialled, the certificate is for the host that was dialled.
+        let certificate = link.and_then(|link| link.certificate.as_deref());
+        if !dialled && !self.common.is_certified(certificate, member) {
+            return Err(Refused::Certificate);
+        }
         match self.own {
             // The peer's mapping has our number, and ours does not.
             None => Err(Refused::Ahead),

@@ -4,7 +4,7 @@ use super::Links;
 use crate::peer::{Heard, PeerMessage, Session};
 use crate::way::Routing;
 use rufous_base::limits::{DIAL_PATIENCE_US, DIAL_PAUSE_US, GOOD_SESSION_US, HEARING_US};
-use rufous_base::{Dial, Effects, Now, WorkerId};
+use rufous_base::{Close, Dial, Effects, Now, WorkerId};
 use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::Refused;
 use std::sync::Arc;
@@ -167,6 +167,16 @@ impl Links {
         if route.is_some_and(|route| route.slot == Some(slot) && route.session == up.session) {
             self.forget_route(up.no, self.worker, up.session);
             self.tell_others(&PeerMessage::Down(up.no, up.session), fx);
+        }
+    }
+
+    /// A connection without a known node makes room for another one.
+    pub(super) fn on_too_many(&mut self, slot: u32, fx: &mut Effects<impl From<PeerMessage>>) {
+        if let Some(mut link) = self.links.remove(&slot) {
+            link.wire.close(&self.common.peers);
+            self.figures.past.add(&link.traffic);
+            self.figures.turned_away += 1;
+            fx.at_once.closes.push((link.conn, Close::Now));
         }
     }
 

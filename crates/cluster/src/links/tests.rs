@@ -1,6 +1,7 @@
 //! Sessions of several workers of two nodes, with connections that are queues of bytes: which
 //! messages go where, which are lost with a session, and which wait.
 
+mod strangers;
 mod world;
 
 use crate::peer::{Credit, Heard, PeerMessage, Session};

@@ -67,6 +67,8 @@ metrics! {
         rufous_protected_mode_refusals_total "Clients refused by protected mode."
             => |f| f.counters.rejected_connections;
         rufous_auth_failures_total "Wrong passwords." => |f| f.counters.auth_failures;
+        rufous_auth_delayed_total "Passwords that waited before they were checked, after many wrong ones from their address." => |f| f.counters.auth_delayed;
+        rufous_auth_refused_total "Passwords that were not checked: too many from their address waited." => |f| f.counters.auth_refused;
         rufous_expired_keys_total "Keys removed because they expired." => |f| f.shard.expired;
         rufous_evicted_keys_total "Keys removed because of maxmemory." => |f| f.evictions.evicted;
         rufous_out_of_memory_total "Commands refused because of maxmemory." => |f| f.evictions.refused;
@@ -180,6 +182,7 @@ metrics! {
         rufous_peer_dials_total "Connection attempts to nodes." => |p| p.dials;
         rufous_peer_dial_errors_total "Connection attempts that failed." => |p| p.dial_errors;
         rufous_peer_refused_by_total "Sessions refused by the other node." => |p| p.refused_by_peers;
+        rufous_peer_strangers_closed_total "Connections closed before their node was known, to make room for others." => |p| p.turned_away;
         rufous_peer_bytes_in_total "Bytes from nodes." => |p| p.traffic().bytes_in;
         rufous_peer_bytes_out_total "Bytes to nodes." => |p| p.traffic().bytes_out;
         rufous_peer_messages_in_total "Messages from nodes." => |p| p.traffic().messages_in;

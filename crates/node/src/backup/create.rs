@@ -21,6 +21,7 @@ pub struct Created {
 
 pub async fn create(server: &mut Server, folder: &Path, store: &Store) -> Result<Created> {
     let pin = server.pin()?;
+    let manifest_bytes = pin.whole_manifest(folder)?;
     let mut files = Vec::new();
     let (mut sent_files, mut sent_bytes) = (0, 0);
     for (name, bytes) in &pin.files {
@@ -58,13 +59,13 @@ pub async fn create(server: &mut Server, folder: &Path, store: &Store) -> Result
     }
     let manifest = StoredFile {
         name: MANIFEST.into(),
-        bytes: pin.manifest.len() as u64,
+        bytes: manifest_bytes.len() as u64,
         zeros: 0,
-        blake3: blake3::hash(&pin.manifest).to_hex().to_string(),
+        blake3: blake3::hash(&manifest_bytes).to_hex().to_string(),
     };
     if !store.has(&manifest).await? {
         store
-            .put(&manifest, pin.manifest.as_slice(), |_| Ok(()))
+            .put(&manifest, manifest_bytes.as_slice(), |_| Ok(()))
             .await?;
     }
     files.push(manifest);

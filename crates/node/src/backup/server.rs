@@ -1,10 +1,12 @@
 //! The node whose files are backed up: a connection that keeps them in place.
 
-use anyhow::{Context, Result, bail, ensure};
-use rufous_kernel::durable::DataFile;
+use super::record::MANIFEST;
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use rufous_kernel::durable::{DataFile, Manifest};
 use rufous_resp::{Reply, ReplyParser};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long the node may take to answer. A pin may have to wait for a snapshot.
@@ -25,8 +27,31 @@ pub struct Server {
 pub struct Pin {
     pub id: u64,
     pub unix_us: u64,
+    /// Without the seed of the hash tables: see [`Pin::whole_manifest`].
     pub manifest: Vec<u8>,
     pub files: Vec<(String, u64)>,
+}
+
+impl Pin {
+    /// The manifest with the seed of the data folder, which the server tells no client.
+    pub fn whole_manifest(&self, folder: &Path) -> Result<Vec<u8>> {
+        let path = folder.join(MANIFEST);
+        let bytes = std::fs::read(&path).with_context(|| {
+            format!(
+                "cannot read {}: --dir has to be the data folder of that very server",
+                path.display()
+            )
+        })?;
+        let known =
+            Manifest::decode(&bytes).map_err(|error| anyhow!("{}: {error}", path.display()))?;
+        let pinned = Manifest::decode(&self.manifest).map_err(anyhow::Error::msg)?;
+        let hash_seed = known.hash_seed;
+        Ok(Manifest {
+            hash_seed,
+            ..pinned
+        }
+        .encode())
+    }
 }
 
 impl Server {
@@ -129,7 +154,7 @@ fn parse_pin(reply: Reply) -> Option<Pin> {
         match (name.as_slice(), value) {
             (b"id", Reply::Integer(id)) => pin.id = u64::try_from(*id).ok()?,
             (b"unix-us", Reply::Integer(at)) => pin.unix_us = u64::try_from(*at).ok()?,
-            (b"manifest", Reply::Bulk(bytes)) => pin.manifest.clone_from(bytes),
+            (b"manifest-without-seed", Reply::Bulk(bytes)) => pin.manifest.clone_from(bytes),
             (b"files", Reply::Array(files)) => {
                 pin.files = files.iter().map(parse_file).collect::<Option<_>>()?;
             }

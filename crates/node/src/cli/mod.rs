@@ -7,6 +7,7 @@
 //! - [`saves`]: `rufous saves`
 //! - [`backup`]: `rufous backup`
 //! - [`cluster`]: `rufous cluster`
+//! - [`hidden`]: passwords of the command line
 //! - [`logging`]: where logs go and how much of them
 //! - [`signals`]: stopping and reopening the log
 //! - [`banner`]: what a person at a terminal is told
@@ -18,6 +19,7 @@ mod banner;
 mod check;
 mod check_data;
 mod cluster;
+mod hidden;
 mod logging;
 mod notify;
 mod saves;
@@ -119,6 +121,7 @@ enum Command {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    hidden::hide_passwords();
     match Cli::parse().command {
         None => server::run(Arguments::default(), true),
         Some(Command::Server(arguments)) => server::run(arguments, false),

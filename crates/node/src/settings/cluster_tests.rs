@@ -3,9 +3,10 @@
 use super::sources::{Given, load};
 use rufous_kernel::keyspace::{Keyspace, Regime};
 use rufous_server::cluster::Settings;
-use rufous_server::cluster::settings::{CoordinatorAddress, EtcdAccess, PeerTls};
+use rufous_server::cluster::settings::{ClusterSecret, CoordinatorAddress, EtcdAccess, PeerTls};
 use rufous_server::config::Config;
 use rufous_server::config::cluster::{Clustering, ENABLED};
+use rufous_wire::proof::Demand;
 use rufous_wire::version::{NEWEST, OLDEST};
 
 fn given(settings: &[(&str, &str)]) -> Given {
@@ -49,6 +50,8 @@ fn all_that_is_given_is_told() {
         ("cluster-tls-cert-file", "a.pem"),
         ("cluster-tls-key-file", "b.pem"),
         ("cluster-tls-ca-cert-file", "c.pem"),
+        ("cluster-secret", "the secret of the birds"),
+        ("cluster-auth", "optional"),
     ]);
     let expected = Settings {
         name: "birds".into(),
@@ -63,6 +66,8 @@ fn all_that_is_given_is_told() {
             key_file: "b.pem".into(),
             ca_cert_file: "c.pem".into(),
         }),
+        secret: Some(ClusterSecret::new("the secret of the birds")),
+        demand: Demand::Optional,
         copies: 3,
         weight: 50,
         move_rate: 2 << 20,
@@ -85,6 +90,7 @@ fn where_other_nodes_connect() {
         ("bind", "*"),
         ("cluster-listen", "*:9"),
         ("cluster-advertise", "db"),
+        ("cluster-secret", "the secret of the birds"),
     ];
     check(&everywhere, "0.0.0.0:9");
     check(&[("cluster-listen", "127.0.0.1:0")], "127.0.0.1:0");
@@ -114,6 +120,19 @@ fn what_etcd_wants_to_see_goes_together() {
     check(
         &[name, etcd, ("cluster-etcd-password", "p")],
         "cluster-etcd-user: etcd wants",
+    );
+    let password = ("cluster-etcd-password", "p");
+    #[cfg(feature = "etcd")]
+    check(&[name, etcd, user, password], "would be sent without TLS");
+    check(
+        &[
+            name,
+            etcd,
+            user,
+            password,
+            ("cluster-etcd-password-file", "f"),
+        ],
+        "cluster-etcd-password is set as well",
     );
     check(
         &[name, etcd, ca, certificate],
@@ -174,6 +193,18 @@ fn what_does_not_go_together_says_what_to_do() {
     );
     check(&[name, ("cluster-advertise", "db:1")], "without a port");
     check(&[name, ("cluster-zone", &"z".repeat(300))], "zone");
+    check(
+        &[name, ("cluster-listen", "10.0.0.1:9")],
+        "cluster-secret: other machines reach 10.0.0.1:9",
+    );
+    check(
+        &[name, ("cluster-secret", "short")],
+        "a cluster has 16 to 1024 bytes",
+    );
+    check(
+        &[name, ("cluster-auth", "maybe")],
+        "one of the following: required, optional",
+    );
     check(&[name, ("cluster-copies", "9")], "between 1 and 5");
     check(
         &[name, ("cluster-move-rate", "1")],
@@ -238,6 +269,7 @@ fn what_etcd_wants_to_see_is_told_and_its_password_not_shown() {
         ("cluster-etcd-ca-cert-file", "ca.pem"),
         ("cluster-etcd-user", "wren"),
         ("cluster-etcd-password", "s3cret"),
+        ("cluster-secret", "s3cret of the birds"),
     ]);
     let access = &settings.etcd;
     assert_eq!(

@@ -5,8 +5,11 @@
 
 use rufous_base::limits::MAX_WORKERS;
 use rufous_server::config::params::{self, Set};
+use rufous_server::config::secrets::SET_REQUIREPASS_FILE;
 use rufous_server::config::values::{integer, named, parse_yes_no};
-use rufous_server::config::{AppendFsync, Config, LogFormat, LogLevel, MaxmemoryPolicy};
+use rufous_server::config::{
+    AppendFsync, Config, DebugCommand, LogFormat, LogLevel, MaxmemoryPolicy,
+};
 use rufous_server::config::{cluster, tls};
 
 /// Settings that belong together in help and examples.
@@ -111,7 +114,19 @@ pub static OPTIONS: &[StartOption] = &[
         tls::SET_PROTOCOLS,
     ),
     option(Group::Clients, "requirepass", "PASSWORD"),
+    fixed(
+        Group::Clients,
+        "requirepass-file",
+        "FILE",
+        SET_REQUIREPASS_FILE,
+    ),
     option(Group::Clients, "protected-mode", "yes|no"),
+    fixed(
+        Group::Clients,
+        "enable-debug-command",
+        "no|local|yes",
+        DebugCommand::SET,
+    ),
     option(Group::Clients, "maxclients", "COUNT"),
     option(Group::Clients, "timeout", "SECONDS"),
     option(Group::Clients, "client-query-buffer-limit", "BYTES"),
@@ -138,6 +153,17 @@ pub static OPTIONS: &[StartOption] = &[
         cluster::SET_WIRE_VERSION,
     ),
     clustered("cluster-id", "HEX", cluster::SET_ID),
+    clustered("cluster-secret", "SECRET", cluster::secret::SET_SECRET),
+    clustered(
+        "cluster-secret-file",
+        "FILE",
+        cluster::secret::SET_SECRET_FILE,
+    ),
+    clustered(
+        "cluster-auth",
+        "required|optional",
+        cluster::secret::SET_AUTH,
+    ),
     clustered("cluster-tls-cert-file", "FILE", cluster::SET_TLS_CERT_FILE),
     clustered("cluster-tls-key-file", "FILE", cluster::SET_TLS_KEY_FILE),
     clustered(
@@ -161,6 +187,16 @@ pub static OPTIONS: &[StartOption] = &[
         "cluster-etcd-password",
         "PASSWORD",
         cluster::etcd::SET_PASSWORD,
+    ),
+    clustered(
+        "cluster-etcd-password-file",
+        "FILE",
+        cluster::etcd::SET_PASSWORD_FILE,
+    ),
+    clustered(
+        "cluster-etcd-password-in-clear",
+        "yes|no",
+        cluster::etcd::SET_PASSWORD_IN_CLEAR,
     ),
     option(Group::Durability, "appendonly", "yes|no"),
     option(Group::Durability, "appendfsync", "always|everysec|no"),

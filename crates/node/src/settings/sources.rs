@@ -6,6 +6,7 @@ use super::{file, options};
 use rufous_kernel::keyspace::{Keyspace, Keyspaces};
 use rufous_server::config::Config;
 use rufous_server::config::params::{self, PARAMS};
+use rufous_server::config::secrets;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::ToSocketAddrs;
@@ -162,6 +163,7 @@ pub fn load(given: &Given) -> Result<Effective, Vec<Problem>> {
     for (name, value) in &given.command_line {
         problems.extend(effective.apply(name, value, Origin::CommandLine).err());
     }
+    read_password(&mut effective, &mut problems);
     check(&effective, &mut problems);
     form_cluster(&mut effective, &mut problems);
     if !problems.is_empty() {
@@ -207,6 +209,22 @@ fn from_environment(
             );
         }
         problems.push(problem);
+    }
+}
+
+/// The password of clients, if it is in a file.
+fn read_password(effective: &mut Effective, problems: &mut Vec<Problem>) {
+    let Config {
+        requirepass,
+        requirepass_file,
+        ..
+    } = &effective.config;
+    match secrets::one_of(requirepass, ("requirepass-file", requirepass_file)) {
+        Ok(password) => effective.config.requirepass = password,
+        Err((name, what)) => {
+            let at = effective.origin(name).to_string();
+            problems.push(Problem::new(at, format!("{name}: {what}")));
+        }
     }
 }
 

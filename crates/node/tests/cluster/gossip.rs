@@ -9,7 +9,7 @@ use rufous_coordinator::meeting::Meeting;
 use rufous_kernel::keyspace::{Keyspace, Regime};
 use rufous_resp::reply::Reply;
 use rufous_server::cluster::Settings;
-use rufous_server::config::Config;
+use rufous_server::config::{Config, DebugCommand};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::TcpStream;
@@ -166,6 +166,7 @@ fn lattice_keys_do_not_wait_for_writes_that_wait_for_copies() {
     if let Some(cluster) = &mut config.cluster {
         cluster.copies = 2;
     }
+    config.enable_debug_command = DebugCommand::Yes;
     let mut nodes = vec![Node::of(&config), Node::of(&config)];
     serve(&mut nodes, &[1, 1]);
     for node in &mut nodes {

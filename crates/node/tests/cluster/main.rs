@@ -18,5 +18,6 @@ mod secret;
 mod serving;
 mod several;
 mod sick;
+mod strangers;
 mod versions;
 mod wide;

@@ -12,6 +12,7 @@ mod backup;
 mod clusters;
 mod program;
 mod running;
+mod secrets;
 mod settings;
 mod through_etcd;
 mod tls;

@@ -4,6 +4,7 @@ use crate::config::tls::{AuthClients, Tls};
 use rufous_coordinator::meeting::Meeting;
 use rufous_mapping::ring::{MAX_COPIES, MAX_WEIGHT};
 use rufous_wire::message::{ID, MAX_NAME};
+use rufous_wire::proof::{Auth, Demand, MAX_SECRET, MIN_SECRET, Nonce, Secret};
 use rufous_wire::version::{NEWEST, OLDEST};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -32,6 +33,11 @@ pub struct Settings {
     /// Certificates of nodes: that of this node, and the authority that signs all of them. Without
     /// them nodes talk unencrypted.
     pub tls: Option<PeerTls>,
+    /// The secret that nodes prove to each other; `None`: any process that reaches the port is
+    /// believed to be the node that it claims to be.
+    pub secret: Option<ClusterSecret>,
+    /// Whether nodes without that proof are refused.
+    pub demand: Demand,
     /// Copies of a slot, if this node creates the cluster.
     pub copies: usize,
     pub weight: u16,
@@ -74,6 +80,28 @@ pub struct EtcdAccess {
     pub key_file: String,
     pub user: String,
     pub password: String,
+    /// Whether the password may be sent without TLS.
+    pub in_clear: bool,
+}
+
+/// A cluster's secret, which is shown nowhere.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ClusterSecret(String);
+
+impl ClusterSecret {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ClusterSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClusterSecret")
+    }
 }
 
 /// Leaves out the password.
@@ -112,6 +140,18 @@ pub enum Wrong {
     Zone,
     #[error("this program supports wire versions {OLDEST} to {NEWEST}")]
     WireVersion,
+    #[error(
+        "the secret of a cluster has {MIN_SECRET} to {MAX_SECRET} bytes; `openssl rand -hex 32` prints a good one"
+    )]
+    Secret,
+    #[error(
+        "other machines reach {0}, and without a secret any process there can act as a node of the cluster: set cluster-secret-file to a file with the same secret on all nodes (`openssl rand -hex 32` prints a good one), or RUFOUS_CLUSTER_SECRET, or TLS between nodes (cluster-tls-cert-file, cluster-tls-key-file, cluster-tls-ca-cert-file)"
+    )]
+    Open(SocketAddr),
+    #[error(
+        "the password for etcd would be sent without TLS: set cluster-etcd-ca-cert-file, or cluster-etcd-password-in-clear yes if the network to etcd is trusted"
+    )]
+    PasswordInClear,
 }
 
 impl Settings {
@@ -126,6 +166,8 @@ impl Settings {
             coordinator: CoordinatorAddress::Local,
             etcd: EtcdAccess::default(),
             tls: None,
+            secret: None,
+            demand: Demand::Required,
             copies: 1,
             weight: 100,
             move_rate: MOVE_RATE,
@@ -155,6 +197,7 @@ impl Settings {
             Some(host) if !is_host(host) => return Err(Wrong::Address),
             _ => {}
         }
+        self.check_access()?;
         if !(1..=MAX_COPIES).contains(&self.copies) {
             return Err(Wrong::Copies);
         }
@@ -168,6 +211,32 @@ impl Settings {
             return Err(Wrong::WireVersion);
         }
         Ok(())
+    }
+
+    /// That only nodes of the cluster act as such, and its passwords stay secret.
+    fn check_access(&self) -> Result<(), Wrong> {
+        let EtcdAccess {
+            user,
+            ca_cert_file,
+            in_clear,
+            ..
+        } = &self.etcd;
+        if !user.is_empty() && ca_cert_file.is_empty() && !in_clear {
+            return Err(Wrong::PasswordInClear);
+        }
+        match &self.secret {
+            Some(secret) if Secret::new(secret.0.as_bytes()).is_none() => Err(Wrong::Secret),
+            Some(_) => Ok(()),
+            None if self.listen.ip().is_loopback() || self.tls.is_some() => Ok(()),
+            None if self.demand == Demand::Optional => Ok(()),
+            None => Err(Wrong::Open(self.listen)),
+        }
+    }
+
+    /// What sessions need to prove the secret. `entropy` is random and new with every start.
+    pub fn auth(&self, entropy: Nonce) -> Option<Auth> {
+        let secret = Secret::new(self.secret.as_ref()?.0.as_bytes())?;
+        Some(Auth::new(secret, self.demand, entropy))
     }
 
     /// `host:port` under which others reach this node.
@@ -278,10 +347,35 @@ mod tests {
         check(Err(Wrong::NoAddress), |s| {
             s.listen = ([0, 0, 0, 0], 1).into()
         });
-        check(Ok(()), |s| {
+        let everywhere = |s: &mut Settings| {
             s.listen = ([0, 0, 0, 0], 1).into();
             s.advertise = Some("db-1.example.org".into());
+        };
+        let open = Wrong::Open(([0, 0, 0, 0], 1).into());
+        check(Err(open), everywhere);
+        check(Err(Wrong::Open(([10, 0, 0, 1], 1).into())), |s| {
+            s.listen = ([10, 0, 0, 1], 1).into()
         });
+        let with = |change: fn(&mut Settings), expected| {
+            let mut settings = Settings::new("birds");
+            everywhere(&mut settings);
+            change(&mut settings);
+            assert_eq!(settings.check(), expected);
+        };
+        with(|s| s.demand = Demand::Optional, Ok(()));
+        with(|s| s.tls = Some(PeerTls::default()), Ok(()));
+        let secret = |len| Some(ClusterSecret::new("x".repeat(len)));
+        let mut settings = Settings::new("birds");
+        everywhere(&mut settings);
+        for (len, expected) in [
+            (15, Err(Wrong::Secret)),
+            (16, Ok(())),
+            (1025, Err(Wrong::Secret)),
+        ] {
+            settings.secret = secret(len);
+            assert_eq!(settings.check(), expected, "{len}");
+        }
+        assert!(!format!("{settings:?}").contains("xxx"));
         check(Err(Wrong::Address), |s| s.advertise = Some("db:1".into()));
         check(Err(Wrong::Address), |s| s.advertise = Some(String::new()));
         check(Ok(()), |s| s.advertise = Some("::1".into()));

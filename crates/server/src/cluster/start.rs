@@ -18,6 +18,7 @@ use rufous_coordinator::meeting::Meeting;
 use rufous_coordinator::{Coordinator, NodeId};
 use rufous_mapping::Member;
 use rufous_wire::message::ID;
+use rufous_wire::proof::{Demand, NONCE};
 use rufous_wire::version::OLDEST;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,11 +58,12 @@ impl Joining {
     /// `folder` is the node's data folder, whose lock the caller holds.
     pub fn prepare(settings: &Settings, folder: Option<&Path>) -> Result<Self, ClusterError> {
         settings.check()?;
-        let mut random = [0; ID + 8];
+        let mut random = [0; ID + 8 + NONCE];
         getrandom::fill(&mut random).map_err(|error| ClusterError::Random(error.to_string()))?;
-        let (mut made, mut start) = ([0; ID], [0; 8]);
+        let (mut made, mut start, mut entropy) = ([0; ID], [0; 8], [0; NONCE]);
         made.copy_from_slice(&random[..ID]);
-        start.copy_from_slice(&random[ID..]);
+        start.copy_from_slice(&random[ID..ID + 8]);
+        entropy.copy_from_slice(&random[ID + 8..]);
         let unclaimed = folder.map(unclaimed).transpose()?.flatten();
         let folder = folder.map(|folder| folder.join(FOLDER));
         let identity = match &folder {
@@ -82,7 +84,13 @@ impl Joining {
             newest: settings.wire_version,
             program: VERSION.to_owned(),
         };
-        let mut cluster = Cluster::new(settings.clone(), local);
+        let auth = settings.auth(entropy);
+        if settings.demand == Demand::Optional {
+            tracing::warn!(
+                "cluster-auth is optional: any process that reaches cluster-listen can act as a node; remove the setting once all nodes have the secret"
+            );
+        }
+        let mut cluster = Cluster::guarded(settings.clone(), local, auth);
         cluster.unclaimed = unclaimed;
         Ok(Self {
             etcd: match &settings.coordinator {

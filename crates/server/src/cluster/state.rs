@@ -7,6 +7,7 @@ use rufous_base::limits::LEASE_US;
 use rufous_cluster::common::Common;
 use rufous_kernel::worker::ChainSettings;
 use rufous_wire::Local;
+use rufous_wire::proof::Auth;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -57,9 +58,17 @@ pub struct Seen {
 
 impl Cluster {
     pub fn new(settings: Settings, local: Local) -> Self {
+        Self::guarded(settings, local, None)
+    }
+
+    /// The same of a node that may have a secret.
+    pub fn guarded(settings: Settings, local: Local, auth: Option<Auth>) -> Self {
+        let mut common = Common::new(local);
+        common.auth = auth;
+        common.is_for = settings.tls.is_some().then_some(crate::tls::is_for);
         Self {
             settings,
-            common: Arc::new(Common::new(local)),
+            common: Arc::new(common),
             shown: Shown::default(),
             unclaimed: None,
             about: About::default(),

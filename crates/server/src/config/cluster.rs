@@ -5,12 +5,16 @@
 
 use super::Config;
 use super::params::{Param, Set};
+use super::secrets;
 use super::values::{integer, memory};
 use crate::cluster::Settings;
-use crate::cluster::settings::{self, CoordinatorAddress, EtcdAccess, MOVE_RATE, PeerTls};
+use crate::cluster::settings::{
+    self, ClusterSecret, CoordinatorAddress, EtcdAccess, MOVE_RATE, PeerTls,
+};
 use rufous_kernel::keyspace::Keyspace;
 use rufous_kernel::replicate::member::MOST_WORKERS;
 use rufous_mapping::ring::{MAX_COPIES, MAX_WEIGHT};
+use rufous_wire::proof::Demand;
 use rufous_wire::version::{NEWEST, OLDEST};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
@@ -45,7 +49,13 @@ pub struct Clustering {
     /// `None`: the newest.
     pub wire_version: Option<u16>,
     pub tls: PeerTls,
+    /// Empty: none.
+    pub secret: ClusterSecret,
+    pub secret_file: String,
+    pub demand: Demand,
     pub etcd: EtcdAccess,
+    /// Instead of the password in `etcd`.
+    pub etcd_password_file: String,
 }
 
 impl Default for Clustering {
@@ -63,7 +73,11 @@ impl Default for Clustering {
             zone: String::new(),
             wire_version: None,
             tls: PeerTls::default(),
+            secret: ClusterSecret::default(),
+            secret_file: String::new(),
+            demand: Demand::Required,
             etcd: EtcdAccess::default(),
+            etcd_password_file: String::new(),
         }
     }
 }
@@ -101,6 +115,8 @@ impl Clustering {
             etcd: self.etcd_access(&coordinator)?,
             coordinator,
             tls: self.tls()?,
+            secret: self.secret()?,
+            demand: self.demand,
             copies: self.copies.unwrap_or(copies),
             weight: self.weight,
             move_rate: self.move_rate,
@@ -136,6 +152,8 @@ impl Clustering {
             settings::Wrong::Weight => "cluster-weight",
             settings::Wrong::Zone => "cluster-zone",
             settings::Wrong::WireVersion => "cluster-wire-version",
+            settings::Wrong::Secret | settings::Wrong::Open(_) => "cluster-secret",
+            settings::Wrong::PasswordInClear => "cluster-etcd-password",
         };
         Err((setting, at.to_string()))
     }
@@ -158,7 +176,14 @@ impl Clustering {
                 self.wire_version != usual.wire_version,
             ),
             ("cluster-tls-cert-file", self.tls != usual.tls),
+            ("cluster-secret", self.secret != usual.secret),
+            ("cluster-secret-file", self.secret_file != usual.secret_file),
+            ("cluster-auth", self.demand != usual.demand),
             ("cluster-etcd-ca-cert-file", self.etcd != usual.etcd),
+            (
+                "cluster-etcd-password-file",
+                self.etcd_password_file != usual.etcd_password_file,
+            ),
         ];
         differs
             .iter()
@@ -434,3 +459,4 @@ text!(
 );
 
 pub mod etcd;
+pub mod secret;

@@ -4,6 +4,7 @@
 //! - [`durability`]: those of logs and snapshots
 //! - [`cluster`]: those of a node that is one of several
 //! - [`keyspaces`]: what can be said of a keyspace
+//! - [`secrets`]: passwords in files
 //! - [`tls`]: those of TLS
 //! - [`values`]: values as text
 //!
@@ -14,6 +15,7 @@ pub mod collections;
 mod durability;
 pub mod keyspaces;
 pub mod params;
+pub mod secrets;
 pub mod tls;
 pub mod values;
 
@@ -66,6 +68,9 @@ pub struct Config {
     pub stop_writes_on_bgsave_error: bool,
     /// Empty: no password.
     pub requirepass: String,
+    /// The file that it was read from; empty: none.
+    pub requirepass_file: String,
+    pub enable_debug_command: DebugCommand,
     pub maxclients: usize,
     pub protected_mode: bool,
     /// Seconds after which a silent client is dropped; 0: never.
@@ -104,6 +109,28 @@ pub struct Config {
     /// For a node that is one of several: what a node goes by. `clustering` makes it,
     /// and so can programs that have a node inside them.
     pub cluster: Option<crate::cluster::Settings>,
+}
+
+/// For which connections DEBUG is enabled, by Redis's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DebugCommand {
+    No,
+    /// Those from this machine.
+    Local,
+    Yes,
+}
+
+impl DebugCommand {
+    pub const ALL: [(DebugCommand, &'static str); 3] = [
+        (DebugCommand::No, "no"),
+        (DebugCommand::Local, "local"),
+        (DebugCommand::Yes, "yes"),
+    ];
+
+    pub const SET: params::Set = |config, value| {
+        config.enable_debug_command = values::named(&Self::ALL, value)?;
+        Ok(())
+    };
 }
 
 /// How much is logged, by Redis's names.
@@ -219,6 +246,8 @@ impl Default for Config {
             snapshot_retention: 0,
             stop_writes_on_bgsave_error: true,
             requirepass: String::new(),
+            requirepass_file: String::new(),
+            enable_debug_command: DebugCommand::No,
             maxclients: 10_000,
             protected_mode: true,
             timeout_s: 0,

@@ -4,7 +4,10 @@
 //! name (`databases`, `rdbchecksum`): they can be "set" to what they are.
 
 use super::values::{constant, integer, memory, name_of, named, parse_yes_no, yes_no};
-use super::{Config, LogFormat, LogLevel, MaxmemoryPolicy, cluster, collections, durability, tls};
+use super::{
+    Config, DebugCommand, LogFormat, LogLevel, MaxmemoryPolicy, cluster, collections, durability,
+    tls,
+};
 use rufous_base::limits;
 
 /// Changes a setting; the error says what a value has to look like.
@@ -58,6 +61,7 @@ pub static PARAMS: &[Param] = &[
         help: "Maximum bytes of pending requests per client.",
     },
     cluster::ADVERTISE,
+    cluster::secret::AUTH,
     cluster::CLIENTS,
     cluster::COORDINATOR,
     cluster::COPIES_OF_SLOTS,
@@ -66,11 +70,15 @@ pub static PARAMS: &[Param] = &[
     cluster::etcd::CERT_FILE,
     cluster::etcd::KEY_FILE,
     cluster::etcd::PASSWORD,
+    cluster::etcd::PASSWORD_FILE,
+    cluster::etcd::PASSWORD_IN_CLEAR,
     cluster::etcd::USER,
     cluster::ID,
     cluster::LISTEN,
     cluster::MOVE_RATE_OF_NODE,
     cluster::NAME,
+    cluster::secret::SECRET,
+    cluster::secret::SECRET_FILE,
     cluster::TLS_CA_CERT_FILE,
     cluster::TLS_CERT_FILE,
     cluster::TLS_KEY_FILE,
@@ -101,6 +109,12 @@ pub static PARAMS: &[Param] = &[
     collections::HASH_ENTRIES_OLD,
     collections::HASH_VALUE_OLD,
     collections::HLL_SPARSE,
+    Param {
+        name: "enable-debug-command",
+        get: |config| name_of(&DebugCommand::ALL, config.enable_debug_command),
+        set: None,
+        help: "Whether DEBUG is enabled: no, yes, or local for connections from this machine.",
+    },
     Param {
         name: "hz",
         get: |_| "10".into(),
@@ -249,6 +263,12 @@ pub static PARAMS: &[Param] = &[
         }),
         help: "Password of clients; empty: none.",
     },
+    Param {
+        name: "requirepass-file",
+        get: |config| config.requirepass_file.clone(),
+        set: None,
+        help: "File with that password; read at startup.",
+    },
     durability::SAVE,
     collections::SET_INTSET,
     collections::SET_ENTRIES,
@@ -333,8 +353,9 @@ pub fn find(name: &[u8]) -> Option<&'static Param> {
 
 /// Whether the setting's value must not show in logs.
 pub fn is_secret(name: &[u8]) -> bool {
-    const SECRETS: [&str; 4] = [
+    const SECRETS: [&str; 5] = [
         "cluster-etcd-password",
+        "cluster-secret",
         "masterauth",
         "masteruser",
         "requirepass",

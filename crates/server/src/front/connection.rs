@@ -1,6 +1,7 @@
 //! The state of one client connection.
 
 use super::bounds;
+use super::guesses::Turn;
 use super::transaction::Transaction;
 use rufous_base::limits::OUTPUT_HIGH_WATER;
 use rufous_base::{Backlog, BigArg, ConnId, ConnInfo, Output, Span, Until, WorkerId};
@@ -26,6 +27,8 @@ pub enum Suspended {
     /// Until a route to the keys of its next request may exist: routing has changed since `news`,
     /// or `until_us` has passed.
     NoWay { news: u64, until_us: u64 },
+    /// Until its password is checked: see [`super::guesses`].
+    Guess { until_us: u64 },
 }
 
 /// Which replies the client wants (`CLIENT REPLY`).
@@ -82,6 +85,8 @@ pub struct Connection {
     pub authenticated: bool,
     /// Consecutive wrong passwords.
     pub auth_failures: u32,
+    /// Whether its next password may be checked; `None`: that was not asked yet.
+    pub(crate) guess: Option<Turn>,
     pub reply_mode: ReplyMode,
     pub no_evict: bool,
     pub no_touch: bool,
@@ -142,6 +147,7 @@ impl Connection {
             resp3: false,
             authenticated: false,
             auth_failures: 0,
+            guess: None,
             reply_mode: ReplyMode::On,
             no_evict: false,
             no_touch: false,

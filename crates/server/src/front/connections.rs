@@ -178,6 +178,7 @@ mod tests {
             local: String::new(),
             is_local: true,
             origin: Origin::Client,
+            certificate: None,
         };
         all.on_opened(Now::default(), id, info, place).client_id
     }

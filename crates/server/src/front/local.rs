@@ -5,6 +5,7 @@
 
 use super::Front;
 use super::connection::Connection;
+use super::guesses;
 use super::latency::LatencyLog;
 use super::session::Pause;
 use super::shared::{Counters, Shared};
@@ -197,8 +198,20 @@ impl Local<'_> {
         self.front.pushes.retain(|(to, _)| *to != conn);
     }
 
-    pub fn note_auth_failure(&mut self) {
+    /// A client at this address, `ip:port`, has sent a wrong password.
+    pub fn note_auth_failure(&mut self, now: Now, peer: &str) {
         self.front.counters.auth_failures += 1;
+        let Some(address) = guesses::address_of(peer) else {
+            return;
+        };
+        if self.front.shared.guesses().on_wrong(now.mono_us, address) {
+            tracing::warn!(%address, "many wrong passwords from this address: further ones are checked slowly");
+        }
+    }
+
+    /// A password was not checked: too many of its address wait.
+    pub fn note_auth_refusal(&mut self) {
+        self.front.counters.auth_refused += 1;
     }
 }
 

@@ -33,6 +33,7 @@ mod durability;
 mod durable_info;
 pub mod figures;
 pub mod gather;
+pub(crate) mod guesses;
 mod keyspaces;
 pub mod latency;
 pub mod local;
@@ -393,6 +394,7 @@ impl Front {
                 Some(Suspended::NoWay { news, until_us }) => {
                     news != self.forwarding.news() || now.mono_us >= until_us
                 }
+                Some(Suspended::Guess { until_us }) => now.mono_us >= until_us,
             };
             if ready && !connection.has_too_much_unsent(fx) {
                 connection.suspended = None;

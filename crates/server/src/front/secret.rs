@@ -21,6 +21,11 @@ pub(super) fn is_secret(flags: Flags, args: &Args<'_>, index: usize) -> bool {
     }
 }
 
+/// Whether a request has a password that is to be checked.
+pub(super) fn has_password(flags: Flags, args: &Args<'_>) -> bool {
+    flags.has(Flags::NO_AUTH) && (1..args.len()).any(|index| is_secret(flags, args, index))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

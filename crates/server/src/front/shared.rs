@@ -5,10 +5,11 @@ use rufous_kernel::evict::Ledger;
 use rufous_resp::request::Limits;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::connection::Connection;
 use super::figures::Board;
+use super::guesses::Guesses;
 use super::persistence::Loading;
 use super::process::Process;
 use crate::cluster::Cluster;
@@ -41,6 +42,8 @@ pub struct Shared {
     /// The settings in force; `None` until the first change. Workers keep their own reference, so
     /// only `CONFIG SET` accesses this.
     settings: Mutex<Option<Arc<Config>>>,
+    /// Addresses that have sent wrong passwords.
+    guesses: Mutex<Guesses>,
     /// Why the node could not start.
     start_error: OnceLock<String>,
     /// Why the stopping node could not keep all data.
@@ -74,6 +77,7 @@ impl Shared {
             memory: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
             memory_peak: AtomicUsize::new(0),
             settings: Mutex::new(None),
+            guesses: Mutex::default(),
             start_error: OnceLock::new(),
             loss: OnceLock::new(),
             finished: AtomicUsize::new(0),
@@ -106,6 +110,11 @@ impl Shared {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Taken where a password is checked, and nowhere else.
+    pub(crate) fn guesses(&self) -> MutexGuard<'_, Guesses> {
+        self.guesses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the node stop without a last snapshot.
@@ -213,6 +222,10 @@ pub struct Counters {
     /// Error replies by prefix (`ERR`, `WRONGTYPE`, …).
     pub errors: BTreeMap<String, u64>,
     pub auth_failures: u64,
+    /// Passwords that waited before they were checked, and that were not checked, because their
+    /// address had sent many wrong ones.
+    pub auth_delayed: u64,
+    pub auth_refused: u64,
     /// Messages of other nodes that no handler takes.
     pub peer_messages_unused: u64,
     /// Transactions begun with `BEGIN`.
@@ -251,6 +264,8 @@ impl Counters {
         self.rejected_connections += other.rejected_connections;
         self.error_replies += other.error_replies;
         self.auth_failures += other.auth_failures;
+        self.auth_delayed += other.auth_delayed;
+        self.auth_refused += other.auth_refused;
         self.peer_messages_unused += other.peer_messages_unused;
         self.transactions_committed += other.transactions_committed;
         self.transactions_rolled_back += other.transactions_rolled_back;

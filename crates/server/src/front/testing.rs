@@ -6,7 +6,7 @@
 
 use super::{Front, Message};
 use crate::cluster::Cluster;
-use crate::config::Config;
+use crate::config::{Config, DebugCommand};
 use crate::front::shared::Shared;
 use rufous_base::rng::Rng;
 use rufous_base::{
@@ -49,7 +49,19 @@ impl Rig {
         Rig::with_config(workers, Config::in_memory())
     }
 
+    /// With DEBUG enabled, which tests use to look inside.
     pub(crate) fn with_config(workers: usize, config: Config) -> Rig {
+        let enable_debug_command = DebugCommand::Yes;
+        Self::exactly(
+            workers,
+            Config {
+                enable_debug_command,
+                ..config
+            },
+        )
+    }
+
+    pub(crate) fn exactly(workers: usize, config: Config) -> Rig {
         let now = Now {
             mono_us: 1_000_000,
             unix_us: 1_700_000_000_000_000,
@@ -100,6 +112,7 @@ impl Rig {
                 local,
                 is_local: true,
                 origin: Origin::Client,
+                certificate: None,
             },
         )
     }

@@ -269,6 +269,7 @@ fn strangers_are_turned_away_in_protected_mode() {
         local: "203.0.113.6:6379".into(),
         is_local: false,
         origin: Origin::Client,
+        certificate: None,
     };
     let mut rig = Rig::new(1);
     let client = rig.connect_as(0, stranger());

@@ -4,9 +4,10 @@
 use super::connection::{
     Deferred, Lookahead, NO_BIG, Parsed, ParsedKey, ReplyMode, Slot, Suspended, What,
 };
+use super::guesses::{self, Turn};
 use super::local::Local;
 use super::session::Session;
-use super::{Front, Message, bounds, monitor, parse};
+use super::{Front, Message, bounds, monitor, parse, secret};
 use crate::cluster::way::Way;
 use crate::command::Dispatch;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
@@ -231,10 +232,13 @@ impl Front {
             };
             return self.reject(&request, id, &failure, fx);
         }
-        let connection = match way != Way::Here || self.pause.is_active() {
+        let guesses = !connection.authenticated && secret::has_password(spec.flags, &args);
+        let connection = match guesses || way != Way::Here || self.pause.is_active() {
             false => connection,
             true => {
-                if let Some(why) = self.holds_back(now, &request, spec, &way) {
+                let guess = guesses.then(|| self.holds_guess(now, request.conn));
+                let held = || self.holds_back(now, &request, spec, &way);
+                if let Some(why) = guess.flatten().or_else(held) {
                     return self.defer_for(why, &request, args, fx);
                 }
                 let Some(connection) = self.connections.get(request.conn) else {
@@ -266,6 +270,23 @@ impl Front {
             way => self.submit_elsewhere(now, &way, &request, &header, &args, fx),
         };
         self.finish_request(request.conn, mark, submitted, fx);
+    }
+
+    /// Whether a password waits before it is checked.
+    fn holds_guess(&mut self, now: Now, conn: ConnId) -> Option<Suspended> {
+        let connection = self.connections.get(conn)?;
+        if connection.guess == Some(Turn::Now) {
+            return None;
+        }
+        let address = guesses::address_of(&connection.info.peer)?;
+        let turn = self.shared.guesses().on_attempt(now.mono_us, address);
+        let Turn::At(until_us) = turn else {
+            connection.guess = Some(turn);
+            return None;
+        };
+        connection.guess = Some(Turn::Now);
+        self.counters.auth_delayed += 1;
+        Some(Suspended::Guess { until_us })
     }
 
     /// Answers a request for an unknown command.

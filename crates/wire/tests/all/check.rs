@@ -80,6 +80,27 @@ fn sizes_are_in_their_limits() {
             hello.program = "x".repeat(MAX_NAME + 1);
         }
     });
+    check("hello-nonce", "a challenge of the wrong length", |e| {
+        if let Some(Body::Hello(hello)) = &mut e.body {
+            hello.nonce.pop();
+        }
+    });
+    let length = "a challenge or a code of the wrong length";
+    check("challenge", length, |e| {
+        if let Some(Body::Challenge(challenge)) = &mut e.body {
+            challenge.nonce.push(0);
+        }
+    });
+    check("proof", length, |e| {
+        if let Some(Body::Proof(proof)) = &mut e.body {
+            proof.mac.pop();
+        }
+    });
+    check("sealed", length, |e| {
+        if let Some(Body::Sealed(sealed)) = &mut e.body {
+            sealed.mac.pop();
+        }
+    });
     check("piece", "a piece of nothing", |e| {
         if let Some(Body::Piece(piece)) = &mut e.body {
             piece.bytes = Bytes::new();

@@ -120,7 +120,14 @@ fn each_version_takes_what_is_its_own_and_nothing_else() {
                     // By these a session itself goes on or ends.
                     (Some(Body::Refuse(_)), Event::Closed(Refused::ByPeer { code: 1, .. })) => {}
                     (
-                        Some(Body::Hello(_) | Body::Credit(_) | Body::Piece(_)),
+                        Some(
+                            Body::Hello(_)
+                            | Body::Challenge(_)
+                            | Body::Proof(_)
+                            | Body::Sealed(_)
+                            | Body::Credit(_)
+                            | Body::Piece(_),
+                        ),
                         Event::Closed(refused),
                     ) => {
                         assert!([8, 11].contains(&refused.code()), "{file}: {refused}");

@@ -25,10 +25,8 @@ fn both_learn_who_the_other_is() {
 
 /// What sessions say themselves, and nobody else may.
 fn is_own(body: Option<&Body>) -> bool {
-    matches!(
-        body,
-        Some(Body::Hello(_) | Body::Refuse(_) | Body::Credit(_) | Body::Piece(_))
-    )
+    body.is_some_and(|body| since(body) == 0)
+        || matches!(body, Some(Body::Credit(_) | Body::Piece(_)))
 }
 
 /// An old node meets a new one: what there is in their version comes, whole and in any
@@ -113,6 +111,7 @@ fn hello_of(incarnation: u64, start: u64) -> Vec<u8> {
         oldest: 1,
         newest: 1,
         program: String::new(),
+        nonce: Vec::new(),
     };
     raw(0, Class::Control, Body::Hello(hello))
 }

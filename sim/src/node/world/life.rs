@@ -58,6 +58,7 @@ impl World {
             local: "inside".into(),
             is_local: true,
             origin: Origin::Internal,
+            certificate: None,
         };
         let conn = self.seats[worker].new_connection();
         self.arrive(worker, Arrival::Opened(conn, info));

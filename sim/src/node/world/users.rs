@@ -80,6 +80,7 @@ impl World {
             local: "127.0.0.1:6379".into(),
             is_local: true,
             origin: Origin::Client,
+            certificate: None,
         };
         self.arrive(worker, Arrival::Opened(conn, info));
         link

@@ -43,6 +43,8 @@ pub(super) struct World {
     pub(super) accepts: usize,
     /// B reads nothing.
     pub(super) stalled: bool,
+    /// What A shows to B.
+    pub(super) certificate: Option<Arc<[u8]>>,
 }
 
 fn member(id: u8) -> Member {
@@ -69,18 +71,21 @@ pub(super) fn mapping(ids: &[u8]) -> Mapping {
     mapping
 }
 
+pub(super) fn local(id: u8, newest: u16) -> Local {
+    Local {
+        cluster: "birds".into(),
+        id: [id; 20],
+        incarnation: 1,
+        start: u64::from(id),
+        oldest: OLDEST,
+        newest,
+        program: String::new(),
+    }
+}
+
 impl Side {
-    pub(super) fn new(id: u8, workers: usize, newest: u16) -> Self {
-        let local = Local {
-            cluster: "birds".into(),
-            id: [id; 20],
-            incarnation: 1,
-            start: u64::from(id),
-            oldest: OLDEST,
-            newest,
-            program: String::new(),
-        };
-        let cluster = Arc::new(Common::new(local));
+    pub(super) fn new(common: Common, workers: usize) -> Self {
+        let cluster = Arc::new(common);
         let links = |w| Links::new(Arc::clone(&cluster), WorkerId(w as u16), workers);
         Self {
             workers: (0..workers).map(links).collect(),
@@ -105,6 +110,7 @@ pub(super) fn info(origin: Origin) -> ConnInfo {
         local: "here".into(),
         is_local: true,
         origin,
+        certificate: None,
     }
 }
 
@@ -116,32 +122,50 @@ impl World {
 
     /// The same with the newest wire version of each.
     pub(super) fn of_versions(workers: [usize; 2], accepts: usize, newest: [u16; 2]) -> Self {
+        let common = |side: usize| Common::new(local(side as u8 + 1, newest[side]));
+        Self::of(workers, accepts, [common(A), common(B)])
+    }
+
+    /// The same with all that each node's workers share.
+    pub(super) fn of(workers: [usize; 2], accepts: usize, common: [Common; 2]) -> Self {
+        let mut world = Self {
+            accepts,
+            ..Self::uncertified(workers, common)
+        };
+        world.start();
+        world
+    }
+
+    /// Nodes that do not know of each other yet.
+    pub(super) fn uncertified(workers: [usize; 2], common: [Common; 2]) -> Self {
+        let [a, b] = common;
         let now = Now {
             mono_us: 1_000_000,
             unix_us: 1_700_000_000_000_000,
         };
-        let mut world = Self {
+        Self {
             now,
             ahead_us: [0; 2],
             mapping: Arc::new(mapping(&[1, 2])),
-            sides: [
-                Side::new(1, workers[0], newest[A]),
-                Side::new(2, workers[1], newest[B]),
-            ],
+            sides: [Side::new(a, workers[0]), Side::new(b, workers[1])],
             pipes: Vec::new(),
-            accepts,
+            accepts: 0,
             stalled: false,
-        };
+            certificate: None,
+        }
+    }
+
+    /// Both learn of the mapping.
+    pub(super) fn start(&mut self) {
         for side in [B, A] {
-            for worker in 0..workers[side] {
-                let mapping = Arc::clone(&world.mapping);
-                world.with(side, worker, |links, now, fx| {
+            for worker in 0..self.sides[side].workers.len() {
+                let mapping = Arc::clone(&self.mapping);
+                self.with(side, worker, |links, now, fx| {
                     links.on_mapping(now, mapping, fx)
                 });
             }
         }
-        world.settle();
-        world
+        self.settle();
     }
 
     /// Calls a worker, and carries out the effects.
@@ -208,8 +232,12 @@ impl World {
             open: [true, true],
         });
         let (accepts, theirs) = at[B];
+        let shown = ConnInfo {
+            certificate: self.certificate.clone(),
+            ..info(Origin::Peer)
+        };
         self.with(B, accepts, |links, now, fx| {
-            links.on_opened(now, theirs, info(Origin::Peer), fx)
+            links.on_opened(now, theirs, shown, fx)
         });
         if let Some(token) = token {
             let dialled = info(Origin::Dialled { token });

@@ -102,6 +102,7 @@ pub(super) fn run(start: &Start) -> Result<()> {
     if is_new {
         layout.save()?;
     }
+    layout.make_secret()?;
     while layout.nodes()?.len() < usize::from(start.nodes) {
         layout.add()?;
     }
@@ -300,6 +301,8 @@ impl Running {
             .args(["--cluster-listen", &at(ports.peer)])
             .args(["--cluster-clients", &at(ports.clients)])
             .args(["--cluster-copies", &plan.copies.to_string()])
+            .arg("--cluster-secret-file")
+            .arg(self.layout.secret())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(folder.join("errors"))?);

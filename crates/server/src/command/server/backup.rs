@@ -90,7 +90,8 @@ fn show(pinned: &Pinned, reply: &mut Reply<'_>) {
     reply.integer(pinned.id as i64);
     reply.bulk(b"unix-us");
     reply.integer(pinned.unix_us as i64);
-    reply.bulk(b"manifest");
+    // Without the seed of the hash tables, which is secret.
+    reply.bulk(b"manifest-without-seed");
     reply.bulk(&pinned.manifest);
     reply.bulk(b"files");
     reply.array(pinned.files.len());
@@ -149,7 +150,7 @@ mod tests {
             assert_eq!(asked.order, SaveOrder::Pin);
             rig.fronts[0].answer_save(asked, pinned(4));
             rig.advance_ms(100);
-            let shown = "*8\r\n$2\r\nid\r\n:4\r\n$7\r\nunix-us\r\n:9\r\n$8\r\nmanifest\r\n$1\r\nm\r\n$5\r\nfiles\r\n*1\r\n*2\r\n$8\r\nsnap-1-0\r\n:7\r\n";
+            let shown = "*8\r\n$2\r\nid\r\n:4\r\n$7\r\nunix-us\r\n:9\r\n$21\r\nmanifest-without-seed\r\n$1\r\nm\r\n$5\r\nfiles\r\n*1\r\n*2\r\n$8\r\nsnap-1-0\r\n:7\r\n";
             assert_eq!(rig.take(client), shown);
             rig.send(client, b"BACKUP UNPIN 4\r\n");
             let asked = next_order(&mut rig).expect("an order");

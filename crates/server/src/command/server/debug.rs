@@ -1,6 +1,8 @@
-//! DEBUG: what test suites and benchmarks need to look inside.
+//! DEBUG: what test suites and benchmarks need to look inside. Off unless `enable-debug-command` allows
+//! it, as in Redis.
 
 use crate::command::{SessionCommand, help};
+use crate::config::DebugCommand;
 use crate::front::session::Session;
 use rufous_base::Args;
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
@@ -20,6 +22,8 @@ const LONGEST_ERROR: usize = 1024;
 
 /// The longest sleep, so that a slip of the finger does not stop a worker for good.
 const LONGEST_SLEEP_S: f64 = 86_400.0;
+
+const NOT_ALLOWED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.";
 
 const fn spec(
     name: &'static str,
@@ -58,7 +62,10 @@ pub static DEBUG: SessionCommand = SessionCommand {
 
 pub static HELP: SessionCommand = SessionCommand {
     spec: spec("debug|help", "Lists the subcommands.", 2, "", Flags::NONE),
-    run: |session, _, reply| help::list_subcommands(session, "debug", reply),
+    run: |session, _, reply| {
+        allow(session)?;
+        help::list_subcommands(session, "debug", reply)
+    },
 };
 
 pub static WORKER: SessionCommand = SessionCommand {
@@ -70,6 +77,7 @@ pub static WORKER: SessionCommand = SessionCommand {
         Flags::NONE,
     ),
     run: |session, _, reply| {
+        allow(session)?;
         reply.integer(i64::from(session.local.id().0));
         Ok(())
     },
@@ -84,6 +92,7 @@ pub static OWNER: SessionCommand = SessionCommand {
         Flags::NONE,
     ),
     run: |session, args, reply| {
+        allow(session)?;
         reply.integer(i64::from(session.local.owner(args.get(2)).0));
         Ok(())
     },
@@ -108,7 +117,8 @@ pub static ERROR: SessionCommand = SessionCommand {
         "message",
         Flags::NONE,
     ),
-    run: |_, args, _| {
+    run: |session, args, _| {
+        allow(session)?;
         let text = args.get(2);
         let text = &text[..text.len().min(LONGEST_ERROR)];
         Err(String::from_utf8_lossy(text).into_owned().into())
@@ -124,6 +134,7 @@ pub static SET_ACTIVE_EXPIRE: SessionCommand = SessionCommand {
         Flags::NONE,
     ),
     run: |session, args, reply| {
+        allow(session)?;
         let expire = match args.get(2) {
             b"0" => false,
             b"1" => true,
@@ -138,7 +149,23 @@ pub static SET_ACTIVE_EXPIRE: SessionCommand = SessionCommand {
     },
 };
 
+/// Refuses connections that may not use DEBUG.
+fn allow(session: &mut Session<'_>) -> Result<(), Failure> {
+    let setting = session.local.config().enable_debug_command;
+    let info = &session.connection()?.info;
+    let is_allowed = match setting {
+        DebugCommand::Yes => true,
+        DebugCommand::Local => info.is_local || info.is_internal(),
+        DebugCommand::No => false,
+    };
+    if is_allowed {
+        return Ok(());
+    }
+    Err(Failure::from(NOT_ALLOWED))
+}
+
 fn sleep(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    allow(session)?;
     let seconds = std::str::from_utf8(args.get(2))
         .ok()
         .and_then(|text| text.parse::<f64>().ok());
@@ -153,8 +180,52 @@ fn sleep(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
 
 #[cfg(test)]
 mod tests {
+    use super::NOT_ALLOWED;
+    use crate::config::{Config, DebugCommand};
     use crate::front::testing::Rig;
-    use rufous_base::NodeEffect;
+    use rufous_base::{ConnInfo, NodeEffect, Origin};
+
+    #[test]
+    fn it_is_off_unless_it_is_enabled_at_the_start() {
+        let refused = format!("-{NOT_ALLOWED}\r\n");
+        for (setting, here, elsewhere) in [
+            (DebugCommand::No, false, false),
+            (DebugCommand::Local, true, false),
+            (DebugCommand::Yes, true, true),
+        ] {
+            let config = Config {
+                enable_debug_command: setting,
+                protected_mode: false,
+                ..Config::in_memory()
+            };
+            let mut rig = Rig::exactly(1, config);
+            let elsewhere_info = ConnInfo {
+                peer: "203.0.113.5:1".into(),
+                local: "203.0.113.6:6379".into(),
+                is_local: false,
+                origin: Origin::Client,
+                certificate: None,
+            };
+            let clients = [rig.connect(0), rig.connect_as(0, elsewhere_info)];
+            for (client, is_allowed) in clients.into_iter().zip([here, elsewhere]) {
+                for line in [
+                    "DEBUG HELP",
+                    "DEBUG WORKER",
+                    "DEBUG OWNER k",
+                    "DEBUG SLEEP 0",
+                    "DEBUG SET-ACTIVE-EXPIRE 1",
+                    "DEBUG ERROR own",
+                ] {
+                    let reply = rig.run_on(client, line);
+                    assert_eq!(reply == refused, !is_allowed, "{setting:?} {line}: {reply}");
+                }
+            }
+            assert!(
+                rig.run("CONFIG SET enable-debug-command yes")
+                    .starts_with("-ERR ")
+            );
+        }
+    }
 
     #[test]
     fn sleep_asks_the_driver_and_shows_in_the_slow_log() {

@@ -1,7 +1,8 @@
 //! What an etcd wants to see of the node.
 
-use super::{Clustering, Param, Set, Wrong};
+use super::{Clustering, Param, Set, Wrong, secrets};
 use crate::cluster::settings::{CoordinatorAddress, EtcdAccess};
+use crate::config::values::{parse_yes_no, yes_no};
 
 impl Clustering {
     /// The settings of that, which go together.
@@ -9,7 +10,14 @@ impl Clustering {
         &self,
         coordinator: &CoordinatorAddress,
     ) -> Result<EtcdAccess, Wrong> {
-        let all = &self.etcd;
+        let file = (
+            "cluster-etcd-password-file",
+            self.etcd_password_file.as_str(),
+        );
+        let all = EtcdAccess {
+            password: secrets::one_of(&self.etcd.password, file)?,
+            ..self.etcd.clone()
+        };
         let given = [
             ("cluster-etcd-ca-cert-file", &all.ca_cert_file),
             ("cluster-etcd-cert-file", &all.cert_file),
@@ -37,7 +45,7 @@ impl Clustering {
             ),
             () if is(3) && !is(4) => wrong(4, "etcd wants the password of cluster-etcd-user"),
             () if is(4) && !is(3) => wrong(3, "etcd wants to know whose cluster-etcd-password is"),
-            () => Ok(all.clone()),
+            () => Ok(all),
         }
     }
 }
@@ -70,10 +78,32 @@ text!(
     etcd.user,
     "User name at etcd, if its authentication is enabled; empty: none."
 );
-text!(
+setting!(
     PASSWORD,
     SET_PASSWORD,
     "cluster-etcd-password",
-    etcd.password,
+    |all| secrets::shown(&all.etcd.password),
+    |all, value| {
+        all.etcd.password = value.into();
+        Ok(())
+    },
     "Password of that user."
+);
+text!(
+    PASSWORD_FILE,
+    SET_PASSWORD_FILE,
+    "cluster-etcd-password-file",
+    etcd_password_file,
+    "File with that password; read at startup."
+);
+setting!(
+    PASSWORD_IN_CLEAR,
+    SET_PASSWORD_IN_CLEAR,
+    "cluster-etcd-password-in-clear",
+    |all| yes_no(all.etcd.in_clear),
+    |all, value| {
+        all.etcd.in_clear = parse_yes_no(value)?;
+        Ok(())
+    },
+    "Whether the password may be sent to etcd without TLS."
 );

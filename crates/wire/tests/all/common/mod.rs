@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use rufous_wire::message::*;
+use rufous_wire::proof::{MAC, NONCE};
 use rufous_wire::{Class, Envelope};
 
 pub(crate) fn envelope(body: Body) -> Envelope {
@@ -66,7 +67,7 @@ type Kind = (&'static str, Class, Body);
 /// All kinds, by name.
 pub(crate) fn all() -> Vec<(&'static str, Class, Envelope)> {
     let kinds = control().into_iter().chain(of_slots()).chain(gossip());
-    let kinds = kinds.chain(forwarded()).chain(clocks());
+    let kinds = kinds.chain(forwarded()).chain(clocks()).chain(proofs());
     kinds
         .map(|(name, class, body)| (name, class, envelope(body)))
         .collect()
@@ -81,10 +82,15 @@ fn control() -> Vec<Kind> {
         oldest: 1,
         newest: 1,
         program: String::new(),
+        nonce: Vec::new(),
     };
     let named = Hello {
         program: "0.1.0".to_owned(),
         ..hello.clone()
+    };
+    let asking = Hello {
+        nonce: (0..NONCE as u8).collect(),
+        ..named.clone()
     };
     let refuse = Refuse {
         reason: 1,
@@ -95,6 +101,7 @@ fn control() -> Vec<Kind> {
     let bodies = [
         ("hello", Body::Hello(hello)),
         ("hello-program", Body::Hello(named)),
+        ("hello-nonce", Body::Hello(asking)),
         ("refuse", Body::Refuse(refuse)),
         ("credit", Body::Credit(Credit { class, bytes })),
         ("heartbeat", Body::Heartbeat(Heartbeat {})),
@@ -107,6 +114,24 @@ fn control() -> Vec<Kind> {
     bodies
         .map(|(name, body)| (name, Class::Control, body))
         .into()
+}
+
+fn proofs() -> Vec<Kind> {
+    let nonce = (0..NONCE as u8).collect();
+    let mac = || (0..MAC as u8).rev().collect();
+    let sealed = Sealed {
+        hello: Bytes::from_static(b"a name"),
+        mac: mac(),
+    };
+    vec![
+        (
+            "challenge",
+            Class::Control,
+            Body::Challenge(Challenge { nonce }),
+        ),
+        ("proof", Class::Control, Body::Proof(Proof { mac: mac() })),
+        ("sealed", Class::Control, Body::Sealed(sealed)),
+    ]
 }
 
 fn learned() -> Learned {

@@ -175,6 +175,7 @@ pub(super) fn redirected(rig: &mut Rig) -> Client {
         local: "10.0.0.1:7001".into(),
         is_local: true,
         origin: Origin::Redirected,
+        certificate: None,
     };
     rig.connect_as(0, info)
 }

@@ -83,6 +83,7 @@ fn sessions(out: &mut String, all: &Figures) {
     let reasons: Vec<_> = reasons.map(|(code, n)| format!("{code}={n}")).collect();
     field(out, "cluster_refused_reasons", reasons.join(","));
     field(out, "cluster_refused_by_nodes", peers.refused_by_peers);
+    field(out, "cluster_strangers_closed", peers.turned_away);
     let traffic = peers.traffic();
     field(out, "cluster_bytes_received", traffic.bytes_in);
     field(out, "cluster_bytes_sent", traffic.bytes_out);

@@ -219,6 +219,8 @@ fn stats(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) {
     field(out, "total_forks", 0);
     field(out, "total_error_replies", all.counters.error_replies);
     field(out, "acl_access_denied_auth", all.counters.auth_failures);
+    field(out, "auth_attempts_delayed", all.counters.auth_delayed);
+    field(out, "auth_attempts_refused", all.counters.auth_refused);
 }
 
 fn replication(out: &mut String, local: &Local<'_>, _: &Figures, _: Now) {
