@@ -20,6 +20,8 @@ mod nodes;
 #[cfg(test)]
 mod promise_tests;
 mod receiving;
+#[cfg(test)]
+mod report_tests;
 
 use super::batch::Report;
 use super::epoch::{Epoch, Fresh, Said};
@@ -273,6 +275,7 @@ impl Replicas {
             upto,
             least,
             horizon,
+            ..
         } = self.said;
         self.wanted > upto.min(least).min(horizon).min(self.heard.settled())
     }
@@ -328,6 +331,7 @@ impl Replicas {
             upto: date,
             least: self.heard.least(),
             horizon: self.heard.horizon(),
+            needed: self.heard.least_needed(),
         };
         for &(upto, least) in self.promises.values() {
             said.upto = said.upto.min(upto);
@@ -339,6 +343,9 @@ impl Replicas {
             shard.horizons_mut().raise(said.horizon);
             // The horizon does not fall when other workers join.
             self.heard.pass(said.horizon);
+        }
+        if self.heard.has_nodes() {
+            shard.horizons_mut().report(date);
         }
         self.figures.updates += changes.updates();
         self.figures.sent_keys += changes.len() as u64;
