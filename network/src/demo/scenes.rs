@@ -135,13 +135,22 @@ impl Scene {
                 nodes.start_again(IT)?;
             }
             Self::ClockAhead => {
+                let file = nodes.folder(IT)?.with_extension("clock");
+                std::fs::write(&file, "+0")?;
                 nodes.stop(IT)?;
-                let clock = [("LD_PRELOAD", FAKETIME), ("FAKETIME", "+600s")];
-                let monotonic = ("FAKETIME_DONT_FAKE_MONOTONIC", "1");
-                nodes.start_in(IT, &[clock[0], clock[1], monotonic])?;
+                let path = file.to_string_lossy().into_owned();
+                nodes.start_in(
+                    IT,
+                    &[
+                        ("LD_PRELOAD", FAKETIME),
+                        ("FAKETIME_TIMESTAMP_FILE", &path),
+                        ("FAKETIME_NO_CACHE", "1"),
+                        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+                    ],
+                )?;
+                std::fs::write(&file, "+600")?;
                 hold();
-                nodes.stop(IT)?;
-                nodes.start_again(IT)?;
+                std::fs::write(&file, "+0")?;
             }
             Self::GoneForEver => gone_for_ever(nodes)?,
             Self::AllKilled => {
