@@ -62,18 +62,19 @@ impl Strangers {
             since: 1,
             seq: 1 << 40,
         };
-        let mut bodies = match self.random.chance(0.2) {
-            true => vec![Body::Hello(hello)],
-            false => vec![
-                Body::Challenge(Challenge {
-                    nonce: vec![7; NONCE],
-                }),
-                Body::Proof(Proof { mac: vec![0; MAC] }),
+        let bodies = if self.random.chance(0.2) {
+            vec![Body::Hello(hello)]
+        } else {
+            let nonce = vec![7; NONCE];
+            let mac = vec![0; MAC];
+            vec![
+                Body::Challenge(Challenge { nonce }),
+                Body::Proof(Proof { mac }),
                 Body::Sealed(sealed),
-            ],
+            ]
         };
         let mut bytes = Vec::new();
-        for body in bodies.drain(..) {
+        for body in bodies {
             seal(0, Class::Control, body, &mut bytes);
         }
         seal(NEWEST, Class::Chain, Body::Ack(ack), &mut bytes);

@@ -193,18 +193,6 @@ fn what_does_not_go_together_says_what_to_do() {
     );
     check(&[name, ("cluster-advertise", "db:1")], "without a port");
     check(&[name, ("cluster-zone", &"z".repeat(300))], "zone");
-    check(
-        &[name, ("cluster-listen", "10.0.0.1:9")],
-        "cluster-secret: other machines reach 10.0.0.1:9",
-    );
-    check(
-        &[name, ("cluster-secret", "short")],
-        "a cluster has 16 to 1024 bytes",
-    );
-    check(
-        &[name, ("cluster-auth", "maybe")],
-        "one of the following: required, optional",
-    );
     check(&[name, ("cluster-copies", "9")], "between 1 and 5");
     check(
         &[name, ("cluster-move-rate", "1")],
@@ -219,6 +207,23 @@ fn what_does_not_go_together_says_what_to_do() {
     check(
         &[("cluster-wire-version", "1")],
         "cluster-wire-version: without cluster-name",
+    );
+}
+
+#[test]
+fn a_cluster_that_other_machines_reach_has_a_secret() {
+    let (check, name) = (refused, ("cluster-name", "birds"));
+    check(
+        &[name, ("cluster-listen", "10.0.0.1:9")],
+        "cluster-secret: other machines reach 10.0.0.1:9",
+    );
+    check(
+        &[name, ("cluster-secret", "short")],
+        "a cluster has 16 to 1024 bytes",
+    );
+    check(
+        &[name, ("cluster-auth", "maybe")],
+        "one of the following: required, optional",
     );
 }
 

@@ -5,7 +5,7 @@ use super::persistence::{PersistenceInfo, Pinned};
 use crate::config::{AppendFsync, Config};
 use rufous_base::Now;
 use rufous_kernel::durable::keeper::{self, Purpose, Schedule};
-use rufous_kernel::durable::{Bounds, Fsync, Loaded, Manifest};
+use rufous_kernel::durable::{Bounds, Fsync, Loaded};
 use rufous_kernel::worker::{DurableSettings, LogState};
 use rufous_kernel::{Program, Worker};
 
@@ -115,18 +115,9 @@ pub(super) fn fill(info: &mut PersistenceInfo, kernel: &Worker<impl Program>) {
 
 pub(super) fn pinned(id: u64, files: keeper::Pinned, now: Now) -> Pinned {
     let files_of = files.files.into_iter();
-    // A client that knows the seed can choose keys that all fall into one bucket. The program that copies the
-    // files reads it from the folder.
-    let shown = |manifest| {
-        Manifest {
-            hash_seed: 0,
-            ..manifest
-        }
-        .encode()
-    };
     Pinned {
         id,
-        manifest: Manifest::decode(&files.manifest).map_or_else(|_| Vec::new(), shown),
+        manifest: files.manifest,
         files: files_of
             .map(|(file, bytes)| (file.to_string(), bytes))
             .collect(),

@@ -63,10 +63,10 @@ impl Guesses {
             return Turn::Never;
         }
         debt.next_us = at + EACH_US;
-        match at == now_us {
-            true => Turn::Now,
-            false => Turn::At(at),
+        if at == now_us {
+            return Turn::Now;
         }
+        Turn::At(at)
     }
 
     /// A password was wrong. True if the address is slow from now on.

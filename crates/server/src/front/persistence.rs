@@ -12,6 +12,7 @@ use super::session::Session;
 use super::{Front, Message};
 use rufous_base::{ConnId, Effects, Now, WorkerId};
 use rufous_command::Reply;
+use rufous_kernel::durable::Manifest;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -256,6 +257,19 @@ pub struct Pinned {
     /// The files that it needs, and the length to use of each: logs go on growing.
     pub files: Vec<(String, u64)>,
     pub unix_us: u64,
+}
+
+impl Pinned {
+    /// The manifest without the seed of the hash tables, with which clients could choose keys that all
+    /// fall into one bucket. `rufous backup` reads the seed from the folder.
+    pub fn shown_manifest(&self) -> Vec<u8> {
+        let without = |manifest| Manifest {
+            hash_seed: 0,
+            ..manifest
+        };
+        let manifest = Manifest::decode(&self.manifest).map(without);
+        manifest.map_or_else(|_| Vec::new(), |manifest| manifest.encode())
+    }
 }
 
 /// An order at the coordinator.

@@ -122,7 +122,7 @@ fn a_connection_that_says_nothing_is_closed_after_a_while() {
         let mut fx = Effects::<PeerMessage>::default();
         node.links.tick(node.now, &mut fx);
         assert!(fx.at_once.closes.is_empty());
-        let _ = node.receive(conn, &[1]);
+        let _ = node.receive(conn, &[0]);
     }
     node.now.mono_us += HANDSHAKE_PATIENCE_US / 10;
     let mut fx = Effects::<PeerMessage>::default();
@@ -142,16 +142,8 @@ fn a_certificate_names_its_node() {
         world.certificate = (!host.is_empty()).then(|| Arc::from(host.as_bytes()));
         world.start();
         world.pass_ms(1_000);
-        assert_eq!(
-            world.heard(A, 0).contains(&"up n1".to_owned()),
-            expected,
-            "{host}"
-        );
-        assert_eq!(
-            world.heard(B, 0).contains(&"up n0".to_owned()),
-            expected,
-            "{host}"
-        );
+        let up = world.heard(B, 0).contains(&"up n0".to_owned());
+        assert_eq!(up, expected, "{host}");
         let codes: Vec<u32> = world.reasons(B).iter().map(|(code, _)| *code).collect();
         assert_eq!(codes == [19], !expected, "{codes:?}");
     }

@@ -90,9 +90,8 @@ fn show(pinned: &Pinned, reply: &mut Reply<'_>) {
     reply.integer(pinned.id as i64);
     reply.bulk(b"unix-us");
     reply.integer(pinned.unix_us as i64);
-    // Without the seed of the hash tables, which is secret.
     reply.bulk(b"manifest-without-seed");
-    reply.bulk(&pinned.manifest);
+    reply.bulk(&pinned.shown_manifest());
     reply.bulk(b"files");
     reply.array(pinned.files.len());
     for (name, bytes) in &pinned.files {
@@ -117,6 +116,7 @@ fn unpin(session: &mut Session<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result
 mod tests {
     use crate::front::persistence::{Asked, Pinned, SaveAnswer, SaveOrder};
     use crate::front::testing::Rig;
+    use rufous_kernel::durable::Manifest;
 
     fn rig(workers: usize) -> Rig {
         let rig = Rig::new(workers);
@@ -131,10 +131,24 @@ mod tests {
         orders.pop_front()
     }
 
+    fn manifest(hash_seed: u64) -> Vec<u8> {
+        let manifest = Manifest {
+            generation: 7,
+            logs_from: 7,
+            logs_until: None,
+            workers: 1,
+            hash_seed,
+            run: 1,
+            saved_ms: 5,
+            snapshots: Vec::new(),
+        };
+        manifest.encode()
+    }
+
     fn pinned(id: u64) -> SaveAnswer {
         SaveAnswer::Pinned(Pinned {
             id,
-            manifest: b"m".to_vec(),
+            manifest: manifest(0x0123_4567_89ab_cdef),
             files: vec![("snap-1-0".into(), 7)],
             unix_us: 9,
         })
@@ -150,7 +164,12 @@ mod tests {
             assert_eq!(asked.order, SaveOrder::Pin);
             rig.fronts[0].answer_save(asked, pinned(4));
             rig.advance_ms(100);
-            let shown = "*8\r\n$2\r\nid\r\n:4\r\n$7\r\nunix-us\r\n:9\r\n$21\r\nmanifest-without-seed\r\n$1\r\nm\r\n$5\r\nfiles\r\n*1\r\n*2\r\n$8\r\nsnap-1-0\r\n:7\r\n";
+            // The seed is told to no client.
+            let manifest = String::from_utf8(manifest(0)).expect("text");
+            let shown = format!(
+                "*8\r\n$2\r\nid\r\n:4\r\n$7\r\nunix-us\r\n:9\r\n$21\r\nmanifest-without-seed\r\n${}\r\n{manifest}\r\n$5\r\nfiles\r\n*1\r\n*2\r\n$8\r\nsnap-1-0\r\n:7\r\n",
+                manifest.len()
+            );
             assert_eq!(rig.take(client), shown);
             rig.send(client, b"BACKUP UNPIN 4\r\n");
             let asked = next_order(&mut rig).expect("an order");
