@@ -83,7 +83,9 @@ impl RufousOptions {
                 tried.join(" or ")
             );
         };
-        let words = "server --port {port} --workers {workers} --dir {dir} --appendonly no --save=";
+        // Sections ask with DEBUG at which worker a key is.
+        let words = "server --port {port} --workers {workers} --dir {dir} --appendonly no --save= \
+            --enable-debug-command local";
         let mut spec = ServerSpec::new(RUFOUS, &format!("{words} {}", self.rufous_args));
         spec.words.insert(0, binary.display().to_string());
         Ok(spec)

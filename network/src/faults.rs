@@ -380,7 +380,10 @@ mod tests {
         for (trouble, second) in two {
             assert_ne!(trouble.first.node, second.node);
             let reached = trouble.reached(3);
-            assert!(reached.iter().all(|(no, _)| *no != second.node), "{trouble}");
+            assert!(
+                reached.iter().all(|(no, _)| *no != second.node),
+                "{trouble}"
+            );
         }
     }
 

@@ -143,7 +143,9 @@ impl Run {
         let path = self.keep.join(format!("seed-{}.history", self.seed));
         history::write(&path, history)?;
         println!("  the history is in {}", path.display());
-        let path = self.keep.join(format!("seed-{}.transactions.jsonl", self.seed));
+        let path = self
+            .keep
+            .join(format!("seed-{}.transactions.jsonl", self.seed));
         std::fs::write(&path, appends::verdict::lines(transactions))?;
         println!("  that of transactions is in {}", path.display());
         Ok(())
@@ -285,7 +287,11 @@ fn happen_alone(
 }
 
 /// Has a fault happen; how much nodes that were reached have answered of lattice keys.
-fn act(round: &Trouble, nodes: &mut Nodes, shared: &lattice::clients::Clients) -> (u64, Result<()>) {
+fn act(
+    round: &Trouble,
+    nodes: &mut Nodes,
+    shared: &lattice::clients::Clients,
+) -> (u64, Result<()>) {
     let reached = round.reached(nodes.all().len());
     let before = shared.answers(&reached);
     let acted = round.happen(nodes, |time| shared.hold(time, &reached));

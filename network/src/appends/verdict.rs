@@ -24,7 +24,9 @@ pub fn judge(transactions: &[Transaction]) -> Result<Vec<String>> {
         _ if report.anomaly_types.is_empty() => Ok(vec!["the history cannot be judged".to_owned()]),
         _ => {
             let anomalies = report.anomalies.values().flatten();
-            Ok(anomalies.map(|one| format!("{}: {}", one.kind, one.explanation)).collect())
+            Ok(anomalies
+                .map(|one| format!("{}: {}", one.kind, one.explanation))
+                .collect())
         }
     }
 }
@@ -132,7 +134,10 @@ mod tests {
     fn a_transaction_without_an_outcome_may_have_happened_or_not() {
         let mut unknown = done(0, (0, 5), vec![append("x", 1)]);
         unknown.came = Came::Unknown;
-        check(true, &[unknown.clone(), done(1, (6, 9), vec![read("x", &[1])])]);
+        check(
+            true,
+            &[unknown.clone(), done(1, (6, 9), vec![read("x", &[1])])],
+        );
         check(true, &[unknown, done(1, (6, 9), vec![read("x", &[])])]);
         let mut refused = done(0, (0, 5), vec![append("x", 1)]);
         refused.came = Came::NotDone;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rufous_bench::client::Reply;
 
 use super::account::Wrong;
-use crate::door::{Commands, Door, Route, Told, command};
 use super::strict::Strict;
+use crate::door::{Commands, Door, Route, Told, command};
 
 /// Between two operations of a client.
 const PAUSE: Duration = Duration::from_millis(5);

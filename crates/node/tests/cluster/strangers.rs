@@ -128,7 +128,10 @@ fn a_process_without_the_secret_is_told_nothing_and_does_nothing() {
     }
     let info = nodes[0].info();
     let reasons: Vec<&str> = info["cluster_refused_reasons"].split(',').collect();
-    assert!(reasons.contains(&"11=2") && reasons.contains(&"17=2"), "{reasons:?}");
+    assert!(
+        reasons.contains(&"11=2") && reasons.contains(&"17=2"),
+        "{reasons:?}"
+    );
 }
 
 /// The same with a secret of its own, by the session of a node.
