@@ -40,6 +40,8 @@ pub enum Part {
     TypeMemory,
     /// How long commands on huge collections hold a worker.
     TypePauses,
+    /// How long other clients wait beside one short request, and the memory that it takes.
+    ShortCommands,
 }
 
 /// How to run Rufous.

@@ -9,6 +9,7 @@ pub mod log;
 pub mod memory;
 pub mod pauses;
 pub mod scaling;
+pub mod short_commands;
 pub mod snapshot;
 pub mod type_memory;
 pub mod type_pauses;
@@ -75,7 +76,7 @@ pub fn run(options: Options) -> Result<()> {
     pin_this_thread(options.load_core)?;
     let mut context = Context { options, setting };
     type Section = fn(&mut Context) -> Result<Report>;
-    let sections: [(Part, &str, Section); 12] = [
+    let sections: [(Part, &str, Section); 13] = [
         (Part::Commands, "commands", commands::run),
         (Part::Memory, "memory", memory::run),
         (Part::Cross, "cross", cross::run),
@@ -88,6 +89,7 @@ pub fn run(options: Options) -> Result<()> {
         (Part::Types, "types", types::run),
         (Part::TypeMemory, "type-memory", type_memory::run),
         (Part::TypePauses, "type-pauses", type_pauses::run),
+        (Part::ShortCommands, "short-commands", short_commands::run),
     ];
     let (mut failed, mut json) = (Vec::new(), serde_json::Map::new());
     for (part, name, section) in sections {
