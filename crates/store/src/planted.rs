@@ -68,8 +68,6 @@ pub enum Planted {
     RefusedAndDone,
     /// Deadlines of replicated collections are missing from the log.
     DeadlineNotLogged,
-    /// Stamps of other nodes are taken however far they lead.
-    LeadAdmitted,
     /// A deadline of a replicated string writes the string again.
     DeadlineRewritesValue,
     /// Occasionally a write of a transaction is applied before the commit.

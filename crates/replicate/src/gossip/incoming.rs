@@ -10,7 +10,6 @@ use rufous_base::limits::{MAX_STAMP_LEAD_US, SLOTS};
 use rufous_base::{Now, WorkerId};
 use rufous_lattice::stamp::COUNTER_BITS;
 use rufous_store::effect::NotAnEffect;
-use rufous_store::planted::{self, Planted};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -108,7 +107,7 @@ impl Incoming {
                 if Some(batch.from) != replica_of(from.0, WorkerId(from.1)) {
                     return Err(NotAnEffect);
                 }
-                if leads(now, batch.newest) && !planted::is(Planted::LeadAdmitted) {
+                if leads(now, batch.newest) {
                     let (more, is_whole) = (false, true);
                     self.held.push_front(Held {
                         more,

@@ -296,7 +296,7 @@ impl Rig {
     }
 
     /// The wall clock jumps.
-    pub fn jump_s(&mut self, seconds: i64) {
+    pub(crate) fn jump_s(&mut self, seconds: i64) {
         self.now.unix_us = self.now.unix_us.saturating_add_signed(seconds * 1_000_000);
     }
 

@@ -12,27 +12,40 @@ impl Lattices {
     /// All commands until [`Lattices::end_transaction`] write with one time.
     pub(in crate::worker) fn begin_transaction(&mut self, now: Now) {
         if self.table.has_lattice() {
+            self.excess = self.replicas.excess(now);
             self.open = Some(self.replicas.stamp(now));
         }
     }
 
-    /// Returns the stamp of its next write, for a later continuation.
+    /// Returns the stamp of its next write, for a later continuation; none where it may not write.
     pub(in crate::worker) fn end_transaction(&mut self) -> Option<Stamp> {
-        self.open.take()
+        let open = self.open.take();
+        open.filter(|_| self.excess.is_none())
     }
 
     /// Continues a transaction, or begins it.
     pub(in crate::worker) fn resume_transaction(&mut self, now: Now, stamp: &mut Option<Stamp>) {
         match stamp.take() {
-            Some(stamp) => self.open = Some(stamp),
+            Some(stamp) => (self.open, self.excess) = (Some(stamp), None),
             None => self.begin_transaction(now),
         }
+    }
+
+    /// Why the running transaction may not write, if there is one: while clocks lead too far, also writes of
+    /// strict keys in it are refused, so that it is executed whole or not at all.
+    pub(in crate::worker) fn refuses_transaction(&mut self) -> Option<String> {
+        let excess = self.open.and(self.excess)?;
+        self.replicas.on_refused();
+        Some(clocks_lead(excess))
     }
 
     /// A command that writes begins.
     pub(in crate::worker) fn begin_writes(&mut self, now: Now, shard: &mut Shard) {
         shard.tell_horizon();
-        self.excess = self.replicas.excess(now);
+        // Of a transaction all writes are refused or none, also where it learns of stamps that lead.
+        if self.open.is_none() {
+            self.excess = self.replicas.excess(now);
+        }
         let stamp = self.open.unwrap_or_else(|| self.replicas.stamp(now));
         shard.reach(self.replicas.stamp_us());
         shard.begin_lattice(Writer { stamp });
