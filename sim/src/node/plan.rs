@@ -124,8 +124,6 @@ pub struct Plan {
     /// Whether there are lattice keyspaces, and what their clients do together.
     pub lattice: bool,
     pub lattice_commands: u64,
-    /// Most keys of lattice keyspaces are strings with deadlines; see [`Limits::fleeting`].
-    pub fleeting: bool,
 }
 
 /// What the world can do by now; tests narrow it.
@@ -139,8 +137,6 @@ pub struct Limits {
     pub sorted_queues: Option<f64>,
     /// Whether all runs have lattice keyspaces, or none.
     pub lattice: Option<bool>,
-    /// Whether most keys of lattice keyspaces are strings with deadlines.
-    pub fleeting: bool,
 }
 
 impl Plan {
@@ -206,7 +202,6 @@ impl Plan {
             retention: r.weighted(&[(2, 0), (1, 1), (1, 3)]),
             lattice: false,
             lattice_commands: 0,
-            fleeting: limits.fleeting,
         };
         plan.add_collections();
         plan.add_types();

@@ -173,15 +173,6 @@ fn deadlines_of_collections_that_the_log_is_not_told_of() {
 }
 
 #[test]
-fn deadlines_of_strings_that_write_the_string_again() {
-    let limits = Limits {
-        fleeting: true,
-        ..lattice()
-    };
-    caught_saying("deadline-rewrites-value", &limits, "", 60);
-}
-
-#[test]
 fn sketches_that_count_less_than_was_added() {
     let what = "elements, not from";
     caught_saying("dropped-replica-effect", &lattice(), what, 100);

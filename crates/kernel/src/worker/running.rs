@@ -23,12 +23,6 @@ impl<P: Program> Worker<P> {
         let has_lattice = self.placement.has_lattice();
         let start = out.mark();
         if has_lattice {
-            let refused = P::is_write(header.command).then(|| self.lattice.refuses_transaction());
-            if let Some(why) = refused.flatten() {
-                P::refuse(header.command, &why, header.resp3, out);
-                self.note(header.command, false);
-                return None;
-            }
             self.begin_lattice(now, header);
         }
         let mut context = Context {

@@ -218,9 +218,6 @@ impl Lattice {
             spaces.iter_mut().for_each(|space| space.is_fixed = true);
         }
         let (mut keys, groups) = space::keys(&mut r, &spaces, !plan.evicts());
-        if plan.fleeting {
-            keys.iter_mut().for_each(space::Key::make_fleeting);
-        }
         if let Some(space) = space::causal(&mut Random::new(plan.seed, "causal lattice")) {
             keys.extend(space::notes(spaces.len(), &space));
             spaces.push(space);

@@ -179,15 +179,6 @@ pub struct Key {
     pub alone: bool,
 }
 
-impl Key {
-    /// Makes it a string with deadlines, unless keys are written together or by one client alone.
-    pub(super) fn make_fleeting(&mut self) {
-        if self.space.is_some() && !self.alone && !matches!(self.kind, Kind::Group | Kind::Grown) {
-            self.kind = Kind::Fleeting;
-        }
-    }
-}
-
 /// One whose strings have causal order, in some runs.
 pub(super) fn causal(r: &mut Random) -> Option<Space> {
     let cut = r.chance(0.25);

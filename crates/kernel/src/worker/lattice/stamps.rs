@@ -31,14 +31,6 @@ impl Lattices {
         }
     }
 
-    /// Why the running transaction may not write, if there is one: while clocks lead too far, also writes of
-    /// strict keys in it are refused, so that it is executed whole or not at all.
-    pub(in crate::worker) fn refuses_transaction(&mut self) -> Option<String> {
-        let excess = self.open.and(self.excess)?;
-        self.replicas.on_refused();
-        Some(clocks_lead(excess))
-    }
-
     /// A command that writes begins.
     pub(in crate::worker) fn begin_writes(&mut self, now: Now, shard: &mut Shard) {
         shard.tell_horizon();

@@ -148,21 +148,3 @@ fn a_clock_that_stays_ahead_is_followed_and_refuses_writes_when_it_is_put_right(
     rig.advance_ms(70_000);
     rig.check_on(b, "GET cart:k", "$-1\r\n");
 }
-
-#[test]
-fn a_transaction_over_strict_and_lattice_keys_is_refused_whole() {
-    let (mut rig, a, _) = carts();
-    rig.check_on(a, "SET cart:old x", "+OK\r\n");
-    rig.advance_ms(300);
-    rig.jump_s(600);
-    rig.run_on(a, "MULTI");
-    rig.run_on(a, "SET strict v");
-    rig.run_on(a, "SET cart:k v");
-    let reply = rig.run_on(a, "EXEC");
-    assert_eq!(
-        reply.matches("is refused on lattice keys: ").count(),
-        2,
-        "{reply}"
-    );
-    rig.check_on(a, "EXISTS strict cart:k", ":0\r\n");
-}
