@@ -90,8 +90,6 @@ pub enum Planted {
     MarksNotWritten,
     /// What a command writes is passed along the chain in parts.
     GroupCut,
-    /// A log that is switched on is shown as in use before the manifest says so.
-    ShownBeforeManifest,
     /// A node that leaves a chain keeps the slot's data.
     SlotKept,
     /// A write that another node may have executed is sent again.

@@ -30,8 +30,6 @@ pub enum Asked {
     Select(usize),
     /// Of the operator: a setting of `appendfsync`.
     Fsync(Mode),
-    /// Of the operator: a setting of `appendonly`.
-    Log(bool),
     /// Whatever is answered is fine.
     Other(&'static str),
 }

@@ -123,8 +123,6 @@ pub struct World {
     unique: Unique,
     disk: Disk,
     modes: Modes,
-    /// When the operator switches the log off and on. Plans say nothing of it.
-    switches: Random,
     crashes: VecDeque<Crash>,
     /// Operations that came to an end, well or not.
     finished: u64,
@@ -176,7 +174,6 @@ impl World {
             unique: Unique::new(&plan),
             disk: Disk::new(seed, plan.disk.clone()),
             modes: Modes::new(plan.mode),
-            switches: Random::new(seed, "switches"),
             crashes: plan.crashes.iter().cloned().collect(),
             finished: 0,
             audit: Vec::new(),

@@ -10,11 +10,6 @@ pub struct Modes {
     first: Mode,
     /// From when to when which was certainly in force.
     spans: Vec<Span>,
-    /// Since when changes may not be logged: the log was switched off, and is not known to be in
-    /// use again.
-    unlogged_us: Option<u64>,
-    /// What was asked for last: whether changes are logged.
-    wants_log: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +37,6 @@ impl Modes {
         Self {
             first,
             spans: Vec::new(),
-            unlogged_us: None,
-            wants_log: true,
         }
     }
 
@@ -54,27 +47,6 @@ impl Modes {
             from_us: at_us,
             to_us: u64::MAX,
         }];
-        self.unlogged_us = None;
-        self.wants_log = true;
-    }
-
-    /// The log is to be switched on or off: from now on it may be off.
-    pub fn log_asked(&mut self, on: bool, at_us: u64) {
-        self.wants_log = on;
-        if !on {
-            self.unlogged_us.get_or_insert(at_us);
-        }
-    }
-
-    /// The node says that it has done so. What it has by now is kept, and what follows.
-    pub fn log_answered(&mut self, on: bool) {
-        if on && self.wants_log {
-            self.unlogged_us = None;
-        }
-    }
-
-    pub fn is_log_off(&self) -> bool {
-        self.unlogged_us.is_some()
     }
 
     /// Another is asked for: from now on it may be in force.
@@ -106,19 +78,10 @@ impl Modes {
         if self.first == Mode::Off {
             return Kept::Nothing;
         }
-        let firm = self.spans.iter().filter(|s| always(s));
-        if let Some(off_us) = self.unlogged_us {
-            // What was acknowledged until then is kept as before; later changes need not be.
-            let up_to_us = match ending {
-                Ending::PowerLoss => self.synced_up_to(off_us, slow),
-                Ending::Clean | Ending::Kill => off_us,
-            };
-            let firm = firm.map(|s| (s.from_us, s.to_us.min(off_us))).collect();
-            return Kept::Prefix { up_to_us, firm };
-        }
         if ending != Ending::PowerLoss || (self.spans.len() == 1 && self.whole(always)) {
             return Kept::All;
         }
+        let firm = self.spans.iter().filter(|s| always(s));
         Kept::Prefix {
             up_to_us: self.synced_up_to(at_us, slow),
             firm: firm.map(|s| (s.from_us, s.to_us)).collect(),
@@ -204,33 +167,6 @@ mod tests {
             failing_since_us: Some(5 * S),
         };
         assert_eq!(up_to(failing), 5 * S - WINDOW_US);
-    }
-
-    #[test]
-    fn without_a_log_what_was_acknowledged_before_is_kept() {
-        for (mode, ending, up_to_us) in [
-            (Mode::Always, Ending::Kill, 5 * S),
-            (Mode::No, Ending::Clean, 5 * S),
-            (Mode::Everysec, Ending::PowerLoss, 5 * S - WINDOW_US),
-        ] {
-            let mut modes = Modes::new(mode);
-            modes.new_life(0);
-            modes.log_asked(false, 5 * S);
-            modes.log_answered(false);
-            modes.log_asked(true, 6 * S);
-            let kept = modes.kept(ending, 9 * S, Slowness::default());
-            let Kept::Prefix {
-                up_to_us: found, ..
-            } = kept
-            else {
-                panic!("{kept:?}");
-            };
-            assert_eq!(found, up_to_us);
-            modes.log_answered(true);
-            assert!(!modes.is_log_off());
-            let kept = modes.kept(Ending::Kill, 9 * S, Slowness::default());
-            assert_eq!(kept, Kept::All);
-        }
     }
 
     #[test]

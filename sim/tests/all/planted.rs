@@ -219,8 +219,3 @@ fn writes_with_causal_order_that_replace_what_they_have_not_seen() {
 fn writes_with_causal_order_that_leave_what_they_have_seen() {
     caught_saying("seen-not-replaced", &lattice(), "again", 100);
 }
-
-#[test]
-fn a_log_that_is_shown_before_it_is_in_use() {
-    caught("shown-before-manifest", 400);
-}

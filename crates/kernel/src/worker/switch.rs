@@ -8,7 +8,6 @@
 
 use super::saves::CutOf;
 use crate::durable::keeper::Keeper;
-use crate::planted::{self, Planted};
 
 /// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +117,6 @@ impl Switch {
         match self.state {
             State::On if !self.wanted => LogState::Ending,
             State::On if keeper.log_holds() => LogState::On,
-            State::On if planted::is(Planted::ShownBeforeManifest) => LogState::On,
             State::Off if !self.wanted && keeper.end_is_noted() => LogState::Off,
             _ if self.wanted => LogState::Starting,
             _ => LogState::Ending,

@@ -61,8 +61,6 @@ impl Scenario for World {
             "lattice exec",
             "table changed",
             "siblings shown",
-            "log switched on",
-            "log switched off",
         ],
         many: 1_000,
         faults: &[
@@ -96,7 +94,6 @@ impl Scenario for World {
             Fault::Kernel(Planted::ReadsNotCached),
             Fault::Kernel(Planted::StampsApart),
             Fault::Kernel(Planted::StampsNotLearned),
-            Fault::Kernel(Planted::ShownBeforeManifest),
             Fault::Kernel(Planted::CommitLosesCommand),
             Fault::Kernel(Planted::CutNotKept),
             Fault::Kernel(Planted::EpochInParts),

@@ -207,9 +207,6 @@ impl World {
         if self.ballast_of != self.life && self.plan.ballast > 0 {
             return self.load_ballast(link);
         }
-        if self.switches_log() {
-            return self.switch_log(link);
-        }
         let random = &mut self.clients[operator].random;
         let choices: &[(u32, &str)] = &[(3, "BGSAVE"), (2, "BGREWRITEAOF"), (2, "fsync")];
         let what = random.weighted(choices);
@@ -228,36 +225,6 @@ impl World {
             return self.act_in(operator, self.plan.operator_us);
         }
         self.send_to_node(link, bytes);
-    }
-
-    /// Whether the operator switches the log now. One in four does at all.
-    fn switches_log(&mut self) -> bool {
-        let does = self.plan.seed % 4 == 1 && self.plan.mode != Mode::Off;
-        does && self.switches.chance(0.4)
-    }
-
-    /// Switches the log off or on, now and then faster than that takes effect.
-    fn switch_log(&mut self, link: usize) {
-        let (operator, mut bytes) = (self.operator(), Vec::new());
-        let mut on = self.modes.is_log_off() && self.switches.chance(0.8);
-        for _ in 0..self.switches.between(1, 3) {
-            let setting = if on { "yes" } else { "no" };
-            encode::request(&mut bytes, &["CONFIG", "SET", "appendonly", setting]);
-            self.modes.log_asked(on, self.engine.now_us);
-            self.ask(operator, Asked::Log(on), Op::One(Step::GetAll), 1);
-            on = !on;
-        }
-        self.send_to_node(link, bytes);
-    }
-
-    fn on_log_switched(&mut self, on: bool, reply: &Reply) {
-        if *reply == Reply::Simple(b"OK".to_vec()) {
-            self.modes.log_answered(on);
-            self.engine.reach(match on {
-                true => "log switched on",
-                false => "log switched off",
-            });
-        }
     }
 
     /// Writes large keys, once in each life of the node.
@@ -359,7 +326,6 @@ impl World {
                 self.clients[client].db = db;
             }
             Asked::Fsync(mode) => self.modes.answered(mode, &reply, self.engine.now_us),
-            Asked::Log(on) => self.on_log_switched(on, &reply),
             Asked::Other(_) if client == self.operator() => {}
             Asked::Other(_) => self.finish(1),
             Asked::Flush(db) => {
@@ -462,7 +428,7 @@ impl World {
             match awaited.what {
                 Asked::Unit(unit) | Asked::Watched(unit, _) => self.record(unit, awaited.record),
                 Asked::Flush(db) => self.record_flush(db, &awaited.record),
-                Asked::Select(_) | Asked::Fsync(_) | Asked::Log(_) => continue,
+                Asked::Select(_) | Asked::Fsync(_) => continue,
                 Asked::Other(_) => {}
             }
             if client != self.operator() {
