@@ -65,7 +65,8 @@ fn run(session: &mut Session<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<(
         SaveOrder::BeforeStop
     };
     session.order_save(order, move |local, answer, reply| {
-        if force || answer == SaveAnswer::Saved {
+        let keeps_nothing = !save && answer == SaveAnswer::NoFolder;
+        if force || answer == SaveAnswer::Saved || keeps_nothing {
             local.shut_down();
             return;
         }
@@ -114,21 +115,23 @@ mod tests {
 
     #[test]
     fn what_no_log_has_is_saved_before() {
-        for (appendonly, save, request, saves) in [
-            (true, true, "SHUTDOWN", false),
-            (true, true, "SHUTDOWN SAVE", true),
-            (false, true, "SHUTDOWN", true),
-            (false, true, "SHUTDOWN NOSAVE", false),
-            (false, false, "SHUTDOWN", false),
-            (false, false, "SHUTDOWN SAVE", true),
+        let (always, unless_logged) = (SaveOrder::BeforeStop, SaveOrder::BeforeStopUnlessLogged);
+        for (appendonly, save, request, order) in [
+            (true, true, "SHUTDOWN", Some(unless_logged)),
+            (true, true, "SHUTDOWN NOSAVE", None),
+            (true, true, "SHUTDOWN SAVE", Some(always)),
+            (false, true, "SHUTDOWN", Some(always)),
+            (false, true, "SHUTDOWN NOSAVE", None),
+            (false, false, "SHUTDOWN", None),
+            (false, false, "SHUTDOWN SAVE", Some(always)),
         ] {
             let mut rig = with_folder(2, appendonly, save);
             let client = rig.connect(1);
             rig.send(client, format!("{request}\r\n").as_bytes());
             let asked = rig.fronts[0].take_save_orders().pop_front();
-            assert_eq!(asked.is_some(), saves, "{request} {appendonly} {save}");
+            let found = asked.as_ref().map(|asked| asked.order);
+            assert_eq!(found, order, "{request} {appendonly} {save}");
             if let Some(asked) = asked {
-                assert_eq!(asked.order, SaveOrder::BeforeStop);
                 assert_eq!(rig.node_effects, []);
                 rig.fronts[0].answer_save(asked, SaveAnswer::Saved);
                 rig.advance_ms(100);
