@@ -9,7 +9,7 @@ use rufous_datatype::algebra::Tuning;
 use rufous_datatype::object::Object;
 use rufous_datatype::set::{Op, Set};
 use rufous_kernel::durable::keeper::{Purpose, Schedule};
-use rufous_kernel::durable::log::Fsync;
+use rufous_kernel::durable::log::{Bounds, Fsync};
 use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime};
 use rufous_kernel::multi::NodeAction;
 use rufous_kernel::placement::Placement;
@@ -191,6 +191,7 @@ impl World {
             worker.begin(DurableSettings {
                 log: true,
                 fsync: Fsync::EverySec,
+                bounds: Bounds::default(),
                 segment_bytes: 1 << 20,
                 schedule: Schedule::default(),
                 stop_on_save_error: false,
