@@ -30,6 +30,8 @@ pub enum Planted {
     CopiedOver,
     /// A learner does not notice missing parts of a copy.
     PartsNotCounted,
+    /// A copy keeps the epoch of the first chain that it was in.
+    OldMarkKept,
 }
 
 #[cfg(feature = "planted-faults")]

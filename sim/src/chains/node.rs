@@ -225,8 +225,8 @@ impl Node {
             let lists = before[was].store.slots.remove(&slot);
             let is = worker_of_slot(slot, self.workers.len()).index();
             let worker = &mut self.workers[is];
-            if let Some(seq) = before[was].replica.complete_seq(slot) {
-                worker.replica.restore(slot, seq);
+            if let Some(copy) = before[was].replica.copy_of(slot) {
+                worker.replica.restore(slot, copy);
             } else if lists.as_ref().is_some_and(|lists| !lists.is_empty()) {
                 worker.replica.found_incomplete(slot);
             }

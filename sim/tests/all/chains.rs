@@ -158,6 +158,7 @@ fn of_two(epoch: u64) -> Arc<Mapping> {
         learner: None,
         born: 1,
         since: epoch,
+        halted: false,
     };
     mapping.chains = Chains::of_ranges([(0..16384, chain)]).expect("all slots");
     Arc::new(mapping)
@@ -218,6 +219,7 @@ fn epochs_that_cannot_follow_are_not_taken_up() {
         let mut lost = Mapping::clone(&of_two(epoch));
         let nobody = Chain {
             since: epoch,
+            halted: false,
             ..Chain::default()
         };
         lost.chains = Chains::of_ranges([(0..16384, nobody)]).expect("all slots");

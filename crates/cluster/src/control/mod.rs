@@ -11,14 +11,16 @@
 //! 2. The leader is a hint. Of two proposals for one epoch the coordinator takes one.
 //! 3. No request waits for the control.
 
+mod halted;
 mod reach;
 #[cfg(test)]
 mod reach_tests;
 #[cfg(test)]
 mod tests;
 
+pub use halted::Halted;
 use reach::Reach;
-use rufous_mapping::planner::{self, Health, Learned, Limits, Seen};
+use rufous_mapping::planner::{self, Health, Held, Learned, Limits, Seen};
 use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
 use rufous_wire::mapping::{decode, decode_member};
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,6 +74,8 @@ pub struct View<'a> {
     pub data: Data,
     /// Progress of learners, as this node and others have reported it.
     pub learned: Learned,
+    /// What nodes have of slots whose chains are halted.
+    pub held: Held,
 }
 
 /// What the caller has to do, in order.
@@ -106,6 +110,8 @@ pub enum Action {
     },
     /// What an operator wanted forgotten leaves, or is kept for this reason.
     Forgotten { id: NodeId, kept: Option<String> },
+    /// Log the slots of which all copies have stopped, and what they wait for.
+    Halted(Halted),
     /// Propose this mapping as the epoch after `expected`.
     Propose { expected: u64, next: Mapping },
 }
@@ -132,6 +138,8 @@ pub struct Control {
     reach: Reach,
     /// The members that others replace, with the reason, as the leader last logged them.
     unfit: BTreeMap<NodeNo, String>,
+    /// What becomes of halted chains, as the leader last logged it.
+    halted: Halted,
     /// When a proposal of this node last took effect.
     proposed_us: Option<u64>,
     /// The last problem that was logged, so that it is logged once.
@@ -147,6 +155,7 @@ impl Control {
             away: BTreeMap::new(),
             reach: Reach::default(),
             unfit: BTreeMap::new(),
+            halted: Halted::default(),
             proposed_us: None,
             said: String::new(),
         }
@@ -283,6 +292,7 @@ impl Control {
             self.away.clear();
             self.reach.forget();
             self.unfit.clear();
+            self.halted = Halted::default();
             actions.push(Action::ForgetReports);
             return;
         }
@@ -316,11 +326,19 @@ impl Control {
                 .map(|(no, since)| (*no, now_us.saturating_sub(*since) / 1_000))
                 .collect(),
             learned: view.learned.clone(),
+            held: view.held.clone(),
             draining: draining(mapping, view),
             unfit: unfit.into_keys().collect(),
             apart: self.reach.apart(),
         };
-        if let Some(next) = planner::next(mapping, &seen, &self.settings.limits) {
+        let next = planner::next(mapping, &seen, &self.settings.limits);
+        let halted = Halted::of(mapping, &seen, &self.settings.limits);
+        // What continues is logged with the proposal that makes it so.
+        if halted != self.halted && (halted.continues() == 0 || next.is_some()) {
+            self.halted = halted.clone();
+            actions.push(Action::Halted(halted));
+        }
+        if let Some(next) = next {
             let expected = mapping.epoch;
             actions.push(Action::Propose { expected, next });
         }

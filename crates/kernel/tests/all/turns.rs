@@ -28,6 +28,7 @@ fn mapping(epoch: u64, members: &[NodeNo], learner: Option<NodeNo>) -> Arc<Mappi
         learner,
         born: 1,
         since: epoch,
+        halted: false,
     };
     Arc::new(Mapping {
         epoch,

@@ -45,6 +45,7 @@ fn mapping(workers: u32) -> Mapping {
         learner,
         born: 1,
         since: 299,
+        halted: false,
     };
     let weight = |no| Weight {
         no,
@@ -110,6 +111,7 @@ fn control() -> Vec<Kind> {
         ("ask", Body::Ask(Ask { asked_us })),
         ("grant", Body::Grant(Grant { asked_us })),
         ("learned", Body::Learned(learned())),
+        ("learned-held", Body::Learned(held())),
     ];
     bodies
         .map(|(name, body)| (name, Class::Control, body))
@@ -143,6 +145,27 @@ fn learned() -> Learned {
     };
     Learned {
         all: vec![slots(0, 1, 0), slots(8000, 16_384, 65_535)],
+        ..Learned::default()
+    }
+}
+
+fn held() -> Learned {
+    let slots = |first, until, whole, since, seq| HeldSlots {
+        first,
+        until,
+        whole,
+        since,
+        seq,
+    };
+    Learned {
+        all: Vec::new(),
+        held: vec![
+            slots(0, 1, true, 300, 1 << 40),
+            slots(8000, 16_384, false, 0, 0),
+        ],
+        incarnation: 7,
+        logs: true,
+        accepts: true,
     }
 }
 
