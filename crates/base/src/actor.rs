@@ -5,7 +5,8 @@
 //! source, so that a real driver and the simulator run the very same code.
 //!
 //! What a driver promises:
-//! 1. `now.mono_us` never goes back from one step to the next.
+//! 1. `now.mono_us` never goes back from one step to the next, and is read after the input of the
+//!    step has arrived. It goes on while the machine is suspended.
 //! 2. `Opened` comes before anything else of a connection, `Closed` last and
 //!    once, also where the actor asked for the close.
 //! 3. While [`Effects::more`] is set after a step, the driver steps the actor

@@ -6,6 +6,10 @@
 //! as soon as the disk has answered, before the turn continues. The reactor is polled between any two turns,
 //! with one system call, which blocks only if there is no work.
 
+#[cfg(test)]
+mod clock_tests;
+mod timer;
+
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::gate::Gate;
@@ -21,11 +25,10 @@ use rufous_base::{
     Actor, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, Read, Sends, WorkerId,
 };
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::time::Sleep;
+use timer::Timer;
 
 /// Memory for replies that is kept from one turn to the next.
 const KEPT_OUTPUT: usize = 4 * 1024 * 1024;
@@ -81,22 +84,38 @@ struct Driven<A: Actor> {
     actor: A,
     fx: Effects<A::Message>,
     clock: Clock,
-    /// The time of the last step; read at the start of a turn and before each
-    /// `Resume`, so that what follows a long step does not see older time.
+    /// The time of the last step. It is read when everything that the step is given has arrived,
+    /// and before each `Resume`: see [`Driven::step`].
     now: Now,
     steps: u64,
 }
 
 impl<A: Actor> Driven<A> {
-    /// Steps with `input`, and then with `Resume` and `bytes` for as long as
+    /// Steps with `input`, which is here already, and then with `Resume` and `bytes` for as long as
     /// the actor has work left over.
+    ///
+    /// The clock is read after `input` has arrived, whatever came before in the turn: gathering, a
+    /// long step, a write that blocked, a process that was stopped. An actor may promise something
+    /// from this time on (it grants a lease), or rely on what it was promised until then (it reads
+    /// under one): at this time, which is between the request's arrival and its reply, the promise
+    /// holds.
     fn step(&mut self, input: Input<'_, A::Message>, bytes: &[u8]) {
+        self.look_at_clock();
+        self.step_now(input, bytes);
+    }
+
+    fn look_at_clock(&mut self) {
+        self.now = self.clock.now();
+    }
+
+    /// Likewise, where the clock was read after `input` had arrived.
+    fn step_now(&mut self, input: Input<'_, A::Message>, bytes: &[u8]) {
         self.fx.more = false;
         self.actor.step(self.now, input, &mut self.fx);
         self.steps += 1;
         while self.fx.more {
             self.fx.more = false;
-            self.now = self.clock.now();
+            self.look_at_clock();
             let resume = Input::Resume { bytes };
             self.actor.step(self.now, resume, &mut self.fx);
             self.steps += 1;
@@ -183,8 +202,11 @@ impl<A: Actor> Worker<A> {
         self.take_events();
         self.take_bytes();
         let driven = &mut self.driven;
-        self.parts.post.receive(|from, message| {
-            driven.step(Input::Message { from, message }, &[]);
+        self.parts.post.receive(|from, messages| {
+            driven.look_at_clock();
+            for message in messages {
+                driven.step_now(Input::Message { from, message }, &[]);
+            }
         });
         self.take_wish();
         if self
@@ -440,51 +462,5 @@ fn send_at_once(sends: &mut Sends, sockets: &mut Sockets) {
     }
     for (conn, close) in sends.closes.drain(..) {
         sockets.close(conn, close);
-    }
-}
-
-/// The worker's only timer. It is set again only to fire earlier: an actor
-/// that puts its `Tick` off each turn costs nothing.
-struct Timer {
-    sleep: Option<Pin<Box<Sleep>>>,
-    armed_us: Option<u64>,
-}
-
-impl Timer {
-    fn new() -> Self {
-        Self {
-            sleep: None,
-            armed_us: None,
-        }
-    }
-
-    /// Makes sure that the worker is polled at `due_us` or before. False where
-    /// that is now.
-    fn arm(
-        &mut self,
-        clock: &Clock,
-        now_us: u64,
-        due_us: Option<u64>,
-        cx: &mut Context<'_>,
-    ) -> bool {
-        let Some(due_us) = due_us else { return true };
-        if self.armed_us.is_some_and(|at| at > now_us && at <= due_us) {
-            return true;
-        }
-        let (at, due_us) = clock.instant(now_us, due_us);
-        let at = at.into();
-        let sleep = match &mut self.sleep {
-            Some(sleep) => {
-                sleep.as_mut().reset(at);
-                sleep
-            }
-            empty => empty.insert(Box::pin(tokio::time::sleep_until(at))),
-        };
-        self.armed_us = Some(due_us);
-        if sleep.as_mut().poll(cx).is_ready() {
-            self.armed_us = None;
-            return false;
-        }
-        true
     }
 }

@@ -99,6 +99,21 @@ struct Incoming<M> {
     starved: Arc<SleepFlag>,
 }
 
+/// Messages of one sender, which have all arrived.
+pub(crate) struct Arrived<'a, M> {
+    ring: &'a mut Consumer<M>,
+    left: usize,
+}
+
+impl<M> Iterator for Arrived<'_, M> {
+    type Item = M;
+
+    fn next(&mut self) -> Option<M> {
+        self.left = self.left.checked_sub(1)?;
+        self.ring.pop().ok()
+    }
+}
+
 /// Makes the rings of a node with one worker per bell, each ring with room
 /// for `capacity` messages.
 pub(crate) fn mesh<M>(
@@ -208,8 +223,9 @@ impl<M> Post<M> {
     }
 
     /// Hands over what has arrived: of each ring what was in it at first, so
-    /// that a fast sender cannot keep the worker here. Returns how many.
-    pub(crate) fn receive(&mut self, mut take: impl FnMut(WorkerId, M)) -> usize {
+    /// that a fast sender cannot keep the worker here. Returns how many. What is not taken is
+    /// handed over the next time.
+    pub(crate) fn receive(&mut self, mut take: impl FnMut(WorkerId, Arrived<'_, M>)) -> usize {
         let rings = self.incoming.len();
         let mut total = 0;
         for n in 0..rings {
@@ -220,11 +236,9 @@ impl<M> Post<M> {
                 continue;
             }
             let from = WorkerId(incoming.from as u16);
-            for _ in 0..waiting {
-                if let Ok(message) = incoming.ring.pop() {
-                    take(from, message);
-                }
-            }
+            let ring = &mut incoming.ring;
+            let left = waiting;
+            take(from, Arrived { ring, left });
             total += waiting;
             if incoming.starved.must_wake() {
                 self.bells[incoming.from].ring();

@@ -1,6 +1,7 @@
 //! The runtime with real sockets, files and threads. One binary, so that the package is linked once.
 //! What needs a process for itself has a file beside this folder.
 
+mod clock;
 #[path = "../common/mod.rs"]
 mod common;
 mod contract;
