@@ -32,6 +32,9 @@ pub enum Planted {
     PartsNotCounted,
     /// A copy keeps the epoch of the first chain that it was in.
     OldMarkKept,
+    /// Replies wait for all writes of their worker, not for those of their slots. It is planted where
+    /// replies are kept, in the kernel.
+    GatesOfWorker,
 }
 
 #[cfg(feature = "planted-faults")]
@@ -48,7 +51,7 @@ mod on {
         PLANTED.with(|planted| planted.set(fault));
     }
 
-    pub(crate) fn is(fault: Planted) -> bool {
+    pub fn is(fault: Planted) -> bool {
         PLANTED.with(|planted| planted.get() == Some(fault))
     }
 }
@@ -57,10 +60,10 @@ mod on {
 pub use on::plant;
 
 #[cfg(feature = "planted-faults")]
-pub(crate) use on::is;
+pub use on::is;
 
 #[cfg(not(feature = "planted-faults"))]
 #[inline(always)]
-pub(crate) fn is(_fault: Planted) -> bool {
+pub fn is(_fault: Planted) -> bool {
     false
 }

@@ -29,6 +29,9 @@ pub enum Fault {
     KeepsOldData,
     /// The leader does not hear what nodes say of their health.
     HealthNotSaid,
+    /// Workers read the clock before they read from their sockets, and use that time in the whole
+    /// turn.
+    ClockReadEarly,
     /// A starting node serves before the others have sent it their state.
     ServesAtOnce,
 }
