@@ -9,7 +9,7 @@ use crate::engine::random::Random;
 use crate::node::plan::Mode;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
-use rufous_cluster::control::{Action, Control, Outcome, Settings, Stored, View};
+use rufous_cluster::control::{Action, Control, Kept, Outcome, Settings, Stored, View};
 use rufous_mapping::planner::{Health, Held, Learned, Limits, Report};
 use rufous_mapping::{Chain, Chains, Mapping, Member, NodeId, NodeNo};
 use rufous_wire::mapping::{decode_health, encode, encode_announcement};
@@ -74,9 +74,12 @@ impl Coordinator {
         self.mapping.number_of(id)
     }
 
-    /// It is no member.
+    /// It is no member, or one that drains and has given all away.
     pub(super) fn has_left(&self, id: NodeId) -> bool {
-        self.number_of(id).is_none()
+        let mapping = &self.mapping;
+        let is_empty = |no| !mapping.ring.has(no) && !mapping.chains.name(no);
+        self.number_of(id)
+            .is_none_or(|no| mapping.members[&no].drains && is_empty(no))
     }
 
     fn stored(&self) -> Option<Stored<'_>> {
@@ -130,6 +133,7 @@ pub(super) fn control(me: NodeId, copies: usize, workers: usize) -> Control {
         workers,
         apart_us: 0,
         limits,
+        kept: Kept::default(),
     })
 }
 

@@ -403,6 +403,9 @@ impl Links {
         if link.up.is_some() && link.refused_us.is_none() {
             tracing::info!(address = link.address, "lost the connection to a node");
         }
+        if let Some(up) = link.up {
+            self.note_lost(now, up.no);
+        }
         link.wire.close(&self.common.peers);
         self.figures.past.add(&link.traffic);
         if let Some(no) = link.dialled {

@@ -9,6 +9,10 @@ use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::Refused;
 use std::sync::Arc;
 
+/// A node whose session has ended counts as heard for this long, in which the next one begins as a
+/// rule. A process that was killed ends its sessions at once, a machine does not: see `HEARING_US`.
+const LOST_US: u64 = 400_000;
+
 /// The session with a node, as one worker knows it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
@@ -233,6 +237,11 @@ impl Links {
         self.dial_later(now, no, None);
     }
 
+    /// The session with a node has ended, which is the last that was heard of it.
+    pub(super) fn note_lost(&mut self, now: Now, no: NodeNo) {
+        self.last_heard.insert(no, now.mono_us);
+    }
+
     /// A connection is closed; `lasted_us` is the duration of its session, if there was one.
     pub(super) fn dial_later(&mut self, now: Now, no: NodeNo, lasted_us: Option<u64>) {
         let Some(attempt) = self.attempts.get_mut(&no) else {
@@ -255,9 +264,13 @@ impl Links {
                 *last = link.heard_us.max(*last);
             }
         }
-        // The next session with a node may begin soon.
-        self.last_heard
-            .retain(|_, last| now.mono_us.saturating_sub(*last) < HEARING_US);
+        let links = &self.links;
+        self.last_heard.retain(|no, last| {
+            let mut sessions = links.values().filter(|link| link.refused_us.is_none());
+            let has_session = sessions.any(|link| link.up.is_some_and(|up| up.no == *no));
+            let limit_us = if has_session { HEARING_US } else { LOST_US };
+            now.mono_us.saturating_sub(*last) < limit_us
+        });
         let nodes = self.last_heard.keys().copied().collect();
         self.common.health.hears(self.worker.0, nodes);
     }

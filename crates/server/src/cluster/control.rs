@@ -52,6 +52,7 @@ pub async fn serve<C: Coordinator>(
         workers: teller.workers(),
         apart_us: EPOCHS_APART_US,
         limits: Limits::default(),
+        kept: cluster.kept.clone(),
     };
     let mut hands = Hands {
         control: Control::new(settings),
@@ -67,7 +68,8 @@ pub async fn serve<C: Coordinator>(
             let _first = hands.cluster.may_not.set(why);
             node.stop();
         }
-        () = node.stopping() => {}
+        // Earlier, others would end their sessions with this node while clients still wait.
+        () = node.is_left() => {}
     }
     hands.coordinator.leave().await;
 }
@@ -104,7 +106,8 @@ impl<C: Coordinator> Hands<C> {
         let me = NodeId(self.cluster.common.local.id);
         let own = self.control.mapping();
         let own = own.and_then(|mapping| mapping.number_of(me));
-        let is_leader = view.leader == Some(me) && view.is_current && view.is_member;
+        let leads = view.leader == Some(me) && view.is_current && view.is_member;
+        let is_leader = leads && !self.cluster.shown.seen().went_back;
         self.cluster.shown.set_view(
             view.is_current,
             view.is_member,
@@ -125,6 +128,7 @@ impl<C: Coordinator> Hands<C> {
                 epoch: state.epoch,
                 mapping: &state.mapping,
             }),
+            behind: view.behind,
             alive: alive.collect(),
             health: health.collect(),
             removed: BTreeSet::new(),
@@ -156,6 +160,21 @@ impl<C: Coordinator> Hands<C> {
                 self.cluster.shown.set_halted(&mapping);
                 log_adopted(&mapping, numbered);
                 self.note_number(numbered);
+                if let Err(error) = self.cluster.keeping.keep(&mapping) {
+                    tracing::warn!(%error, epoch = mapping.epoch, "cannot keep the mapping beside the data: if the coordinator loses it, the next start of this node does not notice");
+                }
+            }
+            Action::WentBack { found, known } => {
+                tracing::error!(
+                    found,
+                    known,
+                    "the coordinator was restored to an earlier mapping: the node refuses it and continues with the last known one; membership cannot change until the coordinator has that one again, see docs/operations/coordinator.md"
+                );
+                self.set_behind(true);
+            }
+            Action::CaughtUp { epoch } => {
+                tracing::info!(epoch, "the coordinator has the last known mapping again");
+                self.set_behind(false);
             }
             Action::Refused { epoch, why } => {
                 self.cluster.shown.note_refused();
@@ -185,6 +204,14 @@ impl<C: Coordinator> Hands<C> {
             Action::Propose { expected, next } => self.propose(expected, &next).await,
         }
         Ok(())
+    }
+
+    fn set_behind(&self, is_behind: bool) {
+        self.cluster.shown.set_went_back(is_behind);
+        self.cluster.about.set_went_back(is_behind);
+        if let Err(error) = self.cluster.keeping.set_behind(is_behind) {
+            tracing::warn!(%error, "cannot keep beside the data whether the coordinator went back");
+        }
     }
 
     fn tell(&mut self, worker: usize, mapping: Arc<Mapping>) {

@@ -3,6 +3,7 @@
 use super::control;
 use super::etcd;
 use super::identity::{Identity, IdentityError};
+use super::kept::Keeping;
 use super::past::Run;
 use super::settings::{CoordinatorAddress, Settings, Wrong};
 use super::state::Cluster;
@@ -114,6 +115,10 @@ impl Joining {
         } else if settings.id.is_some() {
             cluster.past = Past::Unknown;
         }
+        cluster.keeping = Keeping::below(folder.as_deref());
+        cluster.kept = cluster.keeping.read()?;
+        cluster.shown.set_went_back(cluster.kept.is_behind);
+        cluster.about.set_went_back(cluster.kept.is_behind);
         Ok(Self {
             etcd: match &settings.coordinator {
                 CoordinatorAddress::Etcd(hosts) => {

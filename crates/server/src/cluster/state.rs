@@ -1,11 +1,13 @@
 //! The cluster state that all threads of a node share.
 
 use super::about::About;
+use super::kept::Keeping;
 use super::past::Run;
 use super::settings::Settings;
 use super::unclaimed::Unclaimed;
 use rufous_base::limits::LEASE_US;
 use rufous_cluster::common::Common;
+use rufous_cluster::control::Kept;
 use rufous_kernel::worker::{ChainSettings, Past};
 use rufous_mapping::Mapping;
 use rufous_wire::Local;
@@ -30,6 +32,8 @@ pub struct Cluster {
     pub run: Option<Mutex<Run>>,
     /// Why the node cannot be a member of the cluster.
     pub may_not: OnceLock<String>,
+    pub(super) keeping: Keeping,
+    pub(super) kept: Kept,
 }
 
 /// What the control thread publishes for monitoring.
@@ -50,6 +54,8 @@ pub struct Shown {
     /// Slots that continued, by proposals of this node, without writes that may have been
     /// acknowledged.
     lossy: AtomicU64,
+    /// Whether the coordinator has lost mappings that the node knows.
+    went_back: AtomicBool,
     /// Whether this node announces that it cannot take writes.
     ails: AtomicBool,
     /// Members that it hears.
@@ -67,6 +73,7 @@ pub struct Seen {
     pub refused: u64,
     pub halted: u64,
     pub lossy: u64,
+    pub went_back: bool,
     pub ails: bool,
     pub heard: u64,
 }
@@ -91,6 +98,8 @@ impl Cluster {
             past: Past::Unknown,
             run: None,
             may_not: OnceLock::new(),
+            keeping: Keeping::default(),
+            kept: Kept::default(),
         }
     }
 }
@@ -147,6 +156,10 @@ impl Shown {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(super) fn set_went_back(&self, went_back: bool) {
+        self.went_back.store(went_back, Ordering::Relaxed);
+    }
+
     pub fn seen(&self) -> Seen {
         Seen {
             is_current: self.is_current.load(Ordering::Relaxed),
@@ -157,6 +170,7 @@ impl Shown {
             refused: self.refused.load(Ordering::Relaxed),
             halted: self.halted.load(Ordering::Relaxed),
             lossy: self.lossy.load(Ordering::Relaxed),
+            went_back: self.went_back.load(Ordering::Relaxed),
             ails: self.ails.load(Ordering::Relaxed),
             heard: self.heard.load(Ordering::Relaxed),
         }
