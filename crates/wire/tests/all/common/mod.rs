@@ -111,7 +111,6 @@ fn control() -> Vec<Kind> {
         ("ask", Body::Ask(Ask { asked_us })),
         ("grant", Body::Grant(Grant { asked_us })),
         ("learned", Body::Learned(learned())),
-        ("learned-held", Body::Learned(held())),
     ];
     bodies
         .map(|(name, body)| (name, Class::Control, body))
@@ -146,26 +145,6 @@ fn learned() -> Learned {
     Learned {
         all: vec![slots(0, 1, 0), slots(8000, 16_384, 65_535)],
         ..Learned::default()
-    }
-}
-
-fn held() -> Learned {
-    let slots = |first, until, whole, since, seq| HeldSlots {
-        first,
-        until,
-        whole,
-        since,
-        seq,
-    };
-    Learned {
-        all: Vec::new(),
-        held: vec![
-            slots(0, 1, true, 300, 1 << 40),
-            slots(8000, 16_384, false, 0, 0),
-        ],
-        incarnation: 7,
-        logs: true,
-        accepts: true,
     }
 }
 
