@@ -113,6 +113,7 @@ mod tests {
         rig.advance_ms(100);
         assert_eq!(open(&rig, &all), [false, false, false, true]);
         rig.send(queues, b"EXEC\r\n");
+        rig.advance_ms(30);
         assert_eq!(open(&rig, &all), [false; 4]);
     }
 }
