@@ -76,6 +76,7 @@ fn brief(action: &Action) -> String {
             let all: Vec<u16> = now.keys().map(|no| no.0).collect();
             format!("unfit {all:?}")
         }
+        Action::Halted(halted) => format!("halted {halted:?}"),
         Action::Forgotten { kept, .. } => format!("forgotten {kept:?}"),
         Action::Propose { expected, next } => format!("propose {} after {expected}", next.epoch),
     }

@@ -290,7 +290,7 @@ fn a_reply_that_is_made_while_it_is_sent_takes_a_part_of_each_turn() {
         out.bytes.extend_from_slice(b"*1");
         out.make(Box::new(Dots(made)));
         out.bytes.extend_from_slice(b"ok");
-        rig.machine.on_reply(&asker, out);
+        rig.machine.on_reply(&asker, out, Until::Passed);
     }
     let asker = rig.take();
     assert!(rig.machine.on_routed(&asker, true));
@@ -299,7 +299,7 @@ fn a_reply_that_is_made_while_it_is_sent_takes_a_part_of_each_turn() {
     while !rig.machine.nodes().is_empty() {
         rig.machine.on_turn_end(0);
         let mut made = 0;
-        while let Some((_, replies)) = rig.machine.next_replies(ONE, 0) {
+        while let Some((_, replies)) = rig.machine.next_replies(ONE, (0, 0)) {
             made += replies.replies.iter().map(|r| r.bytes.len()).sum::<usize>();
             parts.extend(replies.replies);
         }

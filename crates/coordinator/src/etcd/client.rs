@@ -288,7 +288,7 @@ mod tests {
             ("http://[::1]:2379", "[::1]:2379", "::1"),
             ("http://etcd-0.etcd:1", "etcd-0.etcd:1", "etcd-0.etcd"),
         ] {
-            let client = made(endpoint, None).ok().expect(endpoint);
+            let client = made(endpoint, None).expect(endpoint);
             let place = &client.0.places[0];
             assert_eq!((&*place.authority, &*place.host), (authority, host));
         }

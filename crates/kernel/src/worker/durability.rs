@@ -375,6 +375,11 @@ impl<P: Program> Worker<P> {
         self.carry_out(now);
     }
 
+    /// Whether this worker logs what commands change.
+    pub fn logs(&self) -> bool {
+        self.commit.logs()
+    }
+
     /// Whether every change that a reply shows is logged, and found at the next start. At worker 0
     /// only.
     pub fn log_holds(&self) -> bool {

@@ -123,7 +123,6 @@ fn what_etcd_wants_to_see_goes_together() {
         "cluster-etcd-user: etcd wants",
     );
     let password = ("cluster-etcd-password", "p");
-    #[cfg(feature = "etcd")]
     check(&[name, etcd, user, password], "would be sent without TLS");
     check(
         &[

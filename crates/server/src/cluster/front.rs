@@ -144,7 +144,7 @@ impl Front {
             reports.tell(worker.0, &self.kernel.learned());
             let copies = AboutCopies {
                 incarnation: links.common().local.incarnation,
-                logs: self.kernel.wants_log(),
+                logs: self.kernel.logs(),
                 accepts: accepts_loss,
             };
             reports.tell_held(worker.0, copies, &self.kernel.held());

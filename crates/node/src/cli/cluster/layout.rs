@@ -395,7 +395,7 @@ mod tests {
     fn the_secret_is_made_once_and_for_this_user() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().expect("a folder");
-        let layout = Layout::make(folder.path(), plan(7001)).expect("made");
+        let layout = make(folder.path(), plan(7001));
         fs::write(layout.secret().with_extension("new"), "half").expect("written");
         layout.make_secret().expect("made");
         let text = fs::read_to_string(layout.secret()).expect("read");
@@ -406,7 +406,7 @@ mod tests {
         let again = fs::read_to_string(layout.secret()).expect("read");
         assert_eq!(again, text);
         let other = tempfile::tempdir().expect("a folder");
-        let other = Layout::make(other.path(), plan(7001)).expect("made");
+        let other = make(other.path(), plan(7001));
         other.make_secret().expect("made");
         assert_ne!(fs::read_to_string(other.secret()).expect("read"), text);
     }
