@@ -73,9 +73,10 @@ impl World {
         }
         let chain = *world.chain();
         let spoilt = |no: &rufous_mapping::NodeNo| world.nodes[usize::from(no.0)].spoilt;
-        match chain.halted && chain.members.iter().all(spoilt) {
-            true => Ok(()),
-            false => Err(format!("the slot is never served again: {chain:?}")),
+        if chain.halted && chain.members.iter().all(spoilt) {
+            Ok(())
+        } else {
+            Err(format!("the slot is never served again: {chain:?}"))
         }
     }
 
@@ -114,9 +115,10 @@ impl World {
             self.deliver_all()?;
             self.pass();
         }
-        match self.is_served() && self.planned().is_none() {
-            true => Ok(self),
-            false => Err("the cluster does not come into being".to_owned()),
+        if self.is_served() && self.planned().is_none() {
+            Ok(self)
+        } else {
+            Err("the cluster does not come into being".to_owned())
         }
     }
 }

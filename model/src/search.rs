@@ -59,9 +59,10 @@ pub fn every(bounds: &Bounds, off: Option<Off>, most: usize) -> Result<Found, St
         let result = next.act(action).and_then(|()| next.check());
         let number = next.number();
         let is_new = visited.insert(number);
-        let result = match is_new && number.is_multiple_of(HEALED) {
-            true => result.and_then(|()| next.heal()),
-            false => result,
+        let result = if is_new && number.is_multiple_of(HEALED) {
+            result.and_then(|()| next.heal())
+        } else {
+            result
         };
         if let Err(why) = result {
             found.broken = Some(shorten(&first, Broken { trace, why }));

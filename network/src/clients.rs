@@ -246,7 +246,7 @@ impl Writer {
                 return true;
             }
             if since.elapsed() > PATIENCE * 2 {
-                let odd = format!("nobody answers for {}", key(register));
+                let odd = format!("no node answers for {}", key(register));
                 self.seen.odd.push(odd);
                 return false;
             }

@@ -90,9 +90,10 @@ impl Nodes {
         };
         for no in 1..=nodes {
             let folder = all.plan.folder.join(format!("node{no}"));
-            match all.plan.disks {
-                true => disk::make(&folder)?,
-                false => std::fs::create_dir_all(&folder)?,
+            if all.plan.disks {
+                disk::make(&folder)?
+            } else {
+                std::fs::create_dir_all(&folder)?
             }
             let file = folder.with_extension("toml");
             std::fs::write(file, lattice::CONFIGURATION)?;

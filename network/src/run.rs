@@ -73,13 +73,7 @@ impl Run {
                 .collect::<Vec<_>>()
                 .join(" and ")
         );
-        let disks = match disk::obstacle() {
-            None => true,
-            Some(obstacle) => {
-                println!("  without faults of disks: {obstacle}");
-                false
-            }
-        };
+        let disks = has_disks();
         let plan = Plan {
             program: self.rufous.clone(),
             workers: self.workers,
@@ -93,14 +87,7 @@ impl Run {
             "  all slots have all copies after {:.1} s",
             took.as_secs_f64()
         );
-        let doors = nodes.all().iter().flat_map(|node| {
-            let of = |address| Door {
-                node: node.no,
-                address,
-            };
-            [of(node.plain()), of(node.door())]
-        });
-        let shared = lattice::clients::Clients::start(&doors.collect::<Vec<_>>(), self.seed);
+        let shared = lattice::clients::Clients::start(&doors(&nodes), self.seed);
         let plain = nodes.all().iter().map(Node::plain).collect();
         let doors: Vec<_> = nodes.all().iter().map(Node::door).collect();
         let appends = appends::Clients::start(&doors, self.seed);
@@ -126,9 +113,10 @@ impl Run {
             std::io::stdout().flush()?;
             happen_alone(&last, &mut nodes, &shared).with_context(|| last.to_string())
         });
-        let shared = match happened.is_ok() {
-            true => shared.finish(self.workers)?,
-            false => shared.stop()?,
+        let shared = if happened.is_ok() {
+            shared.finish(self.workers)?
+        } else {
+            shared.stop()?
         };
         let seen = All::of(seen, shared);
         let fine = [seen.judge(), judge_transactions(&transactions)?] == [true; 2];
@@ -149,6 +137,29 @@ impl Run {
         std::fs::write(&path, appends::verdict::lines(transactions))?;
         println!("  that of transactions is in {}", path.display());
         Ok(())
+    }
+}
+
+/// Both endpoints of all nodes.
+fn doors(nodes: &Nodes) -> Vec<Door> {
+    let of = |node: &Node| {
+        let at = |address| Door {
+            node: node.no,
+            address,
+        };
+        [at(node.plain()), at(node.door())]
+    };
+    nodes.all().iter().flat_map(of).collect()
+}
+
+/// Whether nodes can have disks of their own.
+fn has_disks() -> bool {
+    match disk::obstacle() {
+        None => true,
+        Some(obstacle) => {
+            println!("  without faults of disks: {obstacle}");
+            false
+        }
     }
 }
 
@@ -233,9 +244,10 @@ fn judge_transactions(transactions: &[Transaction]) -> Result<bool> {
         of(Came::Done),
         of(Came::NotDone),
         of(Came::Unknown),
-        match wrong.is_empty() {
-            true => "strictly serializable",
-            false => "WRONG",
+        if wrong.is_empty() {
+            "strictly serializable"
+        } else {
+            "WRONG"
         }
     );
     for wrong in wrong.iter().take(SHOWN) {

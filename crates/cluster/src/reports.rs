@@ -98,9 +98,10 @@ impl Reports {
         }
         *lock(&self.about) = about;
         let mut held = lock(&self.held);
-        match all.is_empty() {
-            true => held.remove(&worker),
-            false => held.insert(worker, all),
+        if all.is_empty() {
+            held.remove(&worker)
+        } else {
+            held.insert(worker, all)
         };
     }
 

@@ -5,8 +5,8 @@
 
 mod bytes;
 
-use bytes::database;
 pub use bytes::{byte, put_varint, slice, varint, word};
+use bytes::{database, parts, stamped, typed};
 use rufous_base::limits::SLOTS;
 use rufous_datatype::object::Tag;
 use rufous_lattice::Stamp;
@@ -471,38 +471,6 @@ impl<'a> Effect<'a> {
         };
         first.into_iter().chain(second)
     }
-}
-
-#[inline]
-fn parts(out: &mut Vec<u8>, tag: u8, db: u8, key: &[u8], value: &[u8]) {
-    out.reserve(2 + 20 + key.len() + value.len() + 8);
-    out.extend_from_slice(&[tag, db]);
-    put_varint(out, key.len() as u64);
-    if !matches!(tag, DELETE | EXPIRE | PERSIST) {
-        put_varint(out, value.len() as u64);
-    }
-    out.extend_from_slice(key);
-    out.extend_from_slice(value);
-}
-
-/// Encodes a note about a key's values of one type, up to a stamp.
-fn stamped(out: &mut Vec<u8>, kind: u8, (db, key): (u8, &[u8]), (tag, stamp): (Tag, Stamp)) {
-    out.extend_from_slice(&[kind, db]);
-    put_varint(out, key.len() as u64);
-    out.extend_from_slice(key);
-    out.push(tag as u8);
-    out.extend_from_slice(&stamp.to_bytes());
-}
-
-#[inline]
-fn typed(out: &mut Vec<u8>, kind: u8, db: u8, key: &[u8], (tag, bytes): (Tag, &[u8])) {
-    out.reserve(3 + 20 + key.len() + bytes.len() + 8);
-    out.extend_from_slice(&[kind, db]);
-    put_varint(out, key.len() as u64);
-    put_varint(out, bytes.len() as u64 + 1);
-    out.extend_from_slice(key);
-    out.push(tag as u8);
-    out.extend_from_slice(bytes);
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! The messages, as in `crates/wire/proto/wire.proto`, and what must hold of each: see
 //! [`Envelope::check`].
 
+mod handshake;
+
+pub use handshake::{Challenge, Proof, Sealed};
+
 use crate::scan;
 use bytes::Bytes;
 
@@ -116,30 +120,6 @@ pub struct Hello {
     /// The challenge of a node that does not ask for proof, for a peer that does. Empty: none.
     #[prost(bytes = "vec", tag = "8")]
     pub nonce: Vec<u8>,
-}
-
-/// The first message of a node that asks for proof: `crates/wire/src/proof.rs` describes it and the
-/// following two.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Challenge {
-    #[prost(bytes = "vec", tag = "1")]
-    pub nonce: Vec<u8>,
-}
-
-/// The dialler's proof that it knows the secret.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Proof {
-    #[prost(bytes = "vec", tag = "1")]
-    pub mac: Vec<u8>,
-}
-
-/// A `Hello` and the proof that a node which knows the secret has sent it.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Sealed {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub hello: Bytes,
-    #[prost(bytes = "vec", tag = "2")]
-    pub mac: Vec<u8>,
 }
 
 /// The last message of a side that ends the session.

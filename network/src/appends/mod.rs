@@ -141,9 +141,10 @@ fn steps(shared: &Shared, random: &mut Random) -> Vec<Step> {
     let count = random.between(1, MOST);
     let step = |_| {
         let list = format!("{{appends{turn}}}{}", random.below(LISTS));
-        match random.chance(0.5) {
-            true => Step::Read(list, None),
-            false => Step::Append(list, shared.elements.fetch_add(1, Ordering::Relaxed)),
+        if random.chance(0.5) {
+            Step::Read(list, None)
+        } else {
+            Step::Append(list, shared.elements.fetch_add(1, Ordering::Relaxed))
         }
     };
     (0..count).map(step).collect()
@@ -177,9 +178,10 @@ fn note(steps: &mut [Step], reply: Option<&Reply>) -> Came {
         }
     }
     let is_read = |step: &Step| !matches!(step, Step::Read(_, None));
-    match steps.iter().all(is_read) {
-        true => Came::Done,
-        false => Came::Unknown,
+    if steps.iter().all(is_read) {
+        Came::Done
+    } else {
+        Came::Unknown
     }
 }
 

@@ -123,7 +123,7 @@ impl Account {
         self.tally().answered
     }
 
-    /// Returns what was seen since the last call, and begins anew.
+    /// Returns what was seen since the last call, and starts again at zero.
     pub fn take(&self) -> Tally {
         std::mem::take(&mut *self.tally())
     }

@@ -134,24 +134,7 @@ impl Scene {
                 nodes.stop(IT)?;
                 nodes.start_again(IT)?;
             }
-            Self::ClockAhead => {
-                let file = nodes.folder(IT)?.with_extension("clock");
-                std::fs::write(&file, "+0")?;
-                nodes.stop(IT)?;
-                let path = file.to_string_lossy().into_owned();
-                nodes.start_in(
-                    IT,
-                    &[
-                        ("LD_PRELOAD", FAKETIME),
-                        ("FAKETIME_TIMESTAMP_FILE", &path),
-                        ("FAKETIME_NO_CACHE", "1"),
-                        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-                    ],
-                )?;
-                std::fs::write(&file, "+600")?;
-                hold();
-                std::fs::write(&file, "+0")?;
-            }
+            Self::ClockAhead => clock_ahead(nodes)?,
             Self::GoneForEver => gone_for_ever(nodes)?,
             Self::AllKilled => {
                 for no in 1..=3 {
@@ -210,6 +193,27 @@ fn closed(ways: &[(usize, usize)]) -> Result<()> {
     cuts.iter().try_for_each(Cut::close)?;
     hold();
     cuts.iter().try_for_each(Cut::open)
+}
+
+/// The clock of a running node jumps ahead, and back.
+fn clock_ahead(nodes: &mut Nodes) -> Result<()> {
+    let file = nodes.folder(IT)?.with_extension("clock");
+    std::fs::write(&file, "+0")?;
+    nodes.stop(IT)?;
+    let path = file.to_string_lossy().into_owned();
+    nodes.start_in(
+        IT,
+        &[
+            ("LD_PRELOAD", FAKETIME),
+            ("FAKETIME_TIMESTAMP_FILE", &path),
+            ("FAKETIME_NO_CACHE", "1"),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ],
+    )?;
+    std::fs::write(&file, "+600")?;
+    hold();
+    std::fs::write(&file, "+0")?;
+    Ok(())
 }
 
 /// A node joins under an address that no one reaches, and gives up.

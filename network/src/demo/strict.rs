@@ -166,9 +166,10 @@ fn transaction(no: usize, generation: u64, value: u64, how: (bool, bool)) -> Com
     let mut commands = vec![command(&["MULTI"])];
     for part in PARTS {
         let key = key(no, generation, part);
-        commands.push(match deletes {
-            true => command(&["DEL", &key]),
-            false => command(&["SET", &key, &text]),
+        commands.push(if deletes {
+            command(&["DEL", &key])
+        } else {
+            command(&["SET", &key, &text])
         });
     }
     commands.push(command(&["EXEC"]));

@@ -28,9 +28,10 @@ impl Nodes {
         let folder = self.folder(no)?.to_owned();
         for entry in std::fs::read_dir(folder)? {
             let path = entry?.path();
-            match path.is_dir() {
-                true => std::fs::remove_dir_all(path)?,
-                false => std::fs::remove_file(path)?,
+            if path.is_dir() {
+                std::fs::remove_dir_all(path)?
+            } else {
+                std::fs::remove_file(path)?
             }
         }
         Ok(())

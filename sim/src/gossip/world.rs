@@ -481,15 +481,13 @@ impl World {
         if !node.is_running || node.serves {
             return;
         }
+        if !node.has_exchanged && !node.seats.iter_mut().all(Seat::has_exchanged) {
+            return;
+        }
         if !node.has_exchanged {
-            if !node.seats.iter_mut().all(Seat::has_exchanged) {
-                return;
-            }
             node.has_exchanged = true;
             let files: Vec<_> = node.seats.iter_mut().filter_map(Seat::take_held).collect();
-            for seat in &mut node.seats {
-                seat.bring_back(us, &files);
-            }
+            { node.seats.iter_mut() }.for_each(|seat| seat.bring_back(us, &files));
             self.connect_all(at);
         }
         let node = &mut self.nodes[at];

@@ -34,10 +34,13 @@ impl Halted {
                     continue;
                 }
                 Verdict::Continues(no, None) => (&mut halted.empty, no),
-                Verdict::Continues(no, Some(copy)) => match copy.since == since {
-                    true => (&mut halted.current, no),
-                    false => (&mut halted.earlier, no),
-                },
+                Verdict::Continues(no, Some(copy)) => {
+                    if copy.since == since {
+                        (&mut halted.current, no)
+                    } else {
+                        (&mut halted.earlier, no)
+                    }
+                }
             };
             *counts.entry(no).or_default() += count;
         }

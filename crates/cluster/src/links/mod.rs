@@ -12,7 +12,7 @@ mod tests;
 
 use crate::common::Common;
 use crate::damage::Damage;
-use crate::figures::{Figures, PeerFigures, Traffic};
+use crate::figures::{Figures, Traffic};
 use crate::peer::{Credit, Heard, PeerMessage, Session};
 use entrance::Entrance;
 use link::{Link, Up};
@@ -476,28 +476,5 @@ impl Links {
 
     pub fn is_stopping(&self) -> bool {
         self.stopping
-    }
-
-    pub fn figures(&self) -> Figures {
-        let up = self.links.values().filter(|link| link.refused_us.is_none());
-        let peers = up.filter_map(|link| {
-            let up = link.up?;
-            Some(PeerFigures {
-                no: up.no,
-                worker: self.worker.0,
-                version: up.version,
-                epoch: up.epoch,
-                traffic: link.traffic,
-                clock: link.clock.offset,
-            })
-        });
-        let mut figures = self.figures.clone();
-        figures.peers = peers.collect();
-        figures.epoch = self.epoch();
-        // Those that are not shown individually.
-        let others = self.links.values();
-        let others = others.filter(|link| link.refused_us.is_some() || link.up.is_none());
-        others.for_each(|link| figures.past.add(&link.traffic));
-        figures
     }
 }

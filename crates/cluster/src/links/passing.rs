@@ -4,6 +4,7 @@
 use super::Links;
 use super::clocks;
 use super::parked::may_wait;
+use crate::figures::{Figures, PeerFigures};
 use crate::peer::{Credit, PeerMessage, Session};
 use rufous_base::limits::OUTPUT_HIGH_WATER;
 use rufous_base::slot::worker_of_slot;
@@ -19,6 +20,31 @@ const PIECE: usize = 256 * 1024;
 const _: () = assert!(2 * PIECE < OUTPUT_HIGH_WATER);
 
 impl Links {
+    pub fn figures(&self) -> Figures {
+        let up = self.links.values().filter(|link| link.refused_us.is_none());
+        let peers = up.filter_map(|link| {
+            let up = link.up?;
+            Some(PeerFigures {
+                no: up.no,
+                worker: self.worker.0,
+                version: up.version,
+                epoch: up.epoch,
+                traffic: link.traffic,
+                clock: link.clock.offset,
+            })
+        });
+        let mut figures = self.figures.clone();
+        figures.peers = peers.collect();
+        figures.epoch = self.epoch();
+        // Those that are not shown individually.
+        for link in self.links.values() {
+            if link.refused_us.is_some() || link.up.is_none() {
+                figures.past.add(&link.traffic);
+            }
+        }
+        figures
+    }
+
     /// The worker of the slot that a message is about, or the worker that it names; all other
     /// messages stay at the worker that received them.
     pub(super) fn worker_of(&self, envelope: &Envelope) -> WorkerId {

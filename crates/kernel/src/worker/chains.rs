@@ -15,6 +15,7 @@
 
 mod dependence;
 mod figures;
+mod reports;
 #[macro_use]
 mod view;
 #[cfg(test)]
@@ -463,30 +464,6 @@ impl ChainHost {
         Some(self.mapping()?.chains.of(slot).since)
     }
 
-    /// Slots whose learners have all data, with the epochs of their chains.
-    pub(super) fn learned(&self) -> Vec<(u16, NodeNo, u64)> {
-        let replica = self.replica.as_ref();
-        replica.map_or_else(Vec::new, |replica| replica.synced().collect())
-    }
-
-    /// What this worker has of slots whose chains are halted.
-    pub(super) fn held(&self) -> Vec<(u16, Option<Copy>)> {
-        let replica = self.replica.as_ref();
-        replica.map_or_else(Vec::new, |replica| replica.held().collect())
-    }
-
-    /// Slots whose data here is not as it should be.
-    pub(super) fn broken(&self) -> Vec<u16> {
-        let replica = self.replica.as_ref();
-        replica.map_or_else(Vec::new, |replica| replica.broken().collect())
-    }
-
-    /// The number of slots of which this node is the head and which it does not serve.
-    pub(super) fn unserved(&self, now: Now) -> usize {
-        let replica = self.replica.as_ref();
-        replica.map_or(0, |replica| replica.unserved(now.mono_us))
-    }
-
     /// The counters, without those of frames and requests that wait.
     pub(super) fn figures(&self) -> ChainFigures {
         let mut figures = self.figures;
@@ -495,8 +472,8 @@ impl ChainHost {
         if let Some(replica) = &self.replica {
             figures.broken = replica.broken().count() as u64;
             let counts = replica.counts();
-            (figures.served, figures.member, figures.whole) =
-                (counts.open, counts.member, counts.whole);
+            figures.served = counts.open;
+            (figures.member, figures.whole) = (counts.member, counts.whole);
         }
         figures
     }

@@ -111,9 +111,10 @@ impl<'a> MemberStates<'a> {
             return None;
         }
         let mut next = *chain;
-        let changed = match chain.halted {
-            true => self.resume(&mut next, slots.start, limits),
-            false => self.renew(&mut next) || self.advance(&mut next, slots, wanted),
+        let changed = if chain.halted {
+            self.resume(&mut next, slots.start, limits)
+        } else {
+            self.renew(&mut next) || self.advance(&mut next, slots, wanted)
         };
         changed.then_some(next)
     }
@@ -144,9 +145,10 @@ impl<'a> MemberStates<'a> {
                 _ => Presence::Silent,
             };
         }
-        match self.seen.draining.contains(&no) {
-            true => Presence::Removed,
-            false => Presence::Away(self.seen.away_ms.get(&no).copied().unwrap_or(0)),
+        if self.seen.draining.contains(&no) {
+            Presence::Removed
+        } else {
+            Presence::Away(self.seen.away_ms.get(&no).copied().unwrap_or(0))
         }
     }
 

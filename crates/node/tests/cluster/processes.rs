@@ -270,7 +270,7 @@ fn nodes_refuse_an_etcd_that_was_restored_to_an_earlier_state() {
         assert_eq!(number(&info, "cluster_epoch"), last);
         assert_eq!(number(&info, "cluster_connected_nodes"), 2);
     }
-    // A node that starts does not act by the earlier mapping, and nobody plans from it.
+    // A node that starts does not act by the earlier mapping, and no leader plans from it.
     nodes.remove(2).kill();
     let mut again = start(&etcd, 2);
     let info = again.until("it notices", |info| info["cluster_coordinator"] == "behind");

@@ -81,9 +81,10 @@ fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("a folder") {
         let entry = entry.expect("an entry");
         let to = to.join(entry.file_name());
-        match entry.file_type().expect("a type").is_dir() {
-            true => copy(&entry.path(), &to),
-            false => drop(fs::copy(entry.path(), to).expect("copied")),
+        if entry.file_type().expect("a type").is_dir() {
+            copy(&entry.path(), &to)
+        } else {
+            let _bytes = fs::copy(entry.path(), to).expect("copied");
         }
     }
 }

@@ -6,11 +6,13 @@
 //! - `running`: from the start of a node to its end
 //! - `tls`: the port for TLS
 //! - `clusters`: several nodes on this machine
+//! - `refused`: those that cannot start
 //! - `through_etcd`: those that agree through a real etcd
 
 mod backup;
 mod clusters;
 mod program;
+mod refused;
 mod running;
 mod secrets;
 mod settings;

@@ -1,6 +1,8 @@
 //! Numbers and bytes in the encoding of effects and log entries.
 
-use super::NotAnEffect;
+use super::{DELETE, EXPIRE, NotAnEffect, PERSIST};
+use rufous_datatype::object::Tag;
+use rufous_lattice::Stamp;
 
 /// Seven bits a byte, low bits first.
 pub fn put_varint(out: &mut Vec<u8>, mut n: u64) {
@@ -52,4 +54,43 @@ pub fn word(from: &mut &[u8]) -> Result<u64, NotAnEffect> {
     let (head, rest) = from.split_first_chunk().ok_or(NotAnEffect)?;
     *from = rest;
     Ok(u64::from_le_bytes(*head))
+}
+
+/// Encodes an operation with a key and a value.
+#[inline]
+pub(super) fn parts(out: &mut Vec<u8>, tag: u8, db: u8, key: &[u8], value: &[u8]) {
+    out.reserve(2 + 20 + key.len() + value.len() + 8);
+    out.extend_from_slice(&[tag, db]);
+    put_varint(out, key.len() as u64);
+    if !matches!(tag, DELETE | EXPIRE | PERSIST) {
+        put_varint(out, value.len() as u64);
+    }
+    out.extend_from_slice(key);
+    out.extend_from_slice(value);
+}
+
+/// Encodes a note about a key's values of one type, up to a stamp.
+pub(super) fn stamped(
+    out: &mut Vec<u8>,
+    kind: u8,
+    (db, key): (u8, &[u8]),
+    (tag, stamp): (Tag, Stamp),
+) {
+    out.extend_from_slice(&[kind, db]);
+    put_varint(out, key.len() as u64);
+    out.extend_from_slice(key);
+    out.push(tag as u8);
+    out.extend_from_slice(&stamp.to_bytes());
+}
+
+/// Encodes an operation of a type.
+#[inline]
+pub(super) fn typed(out: &mut Vec<u8>, kind: u8, db: u8, key: &[u8], (tag, bytes): (Tag, &[u8])) {
+    out.reserve(3 + 20 + key.len() + bytes.len() + 8);
+    out.extend_from_slice(&[kind, db]);
+    put_varint(out, key.len() as u64);
+    put_varint(out, bytes.len() as u64 + 1);
+    out.extend_from_slice(key);
+    out.push(tag as u8);
+    out.extend_from_slice(bytes);
 }

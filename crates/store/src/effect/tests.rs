@@ -52,6 +52,15 @@ fn samples() -> Vec<Effect<'static>> {
             cut: Stamp::from_bytes([7; Stamp::SIZE]),
         },
         Effect::SwapDb { a: 0, b: 15 },
+    ]
+    .into_iter()
+    .chain(samples_of_nodes())
+    .chain(samples_of_any_type())
+    .collect()
+}
+
+fn samples_of_nodes() -> Vec<Effect<'static>> {
+    vec![
         Effect::Node { number: u16::MAX },
         Effect::Reported { time: u64::MAX },
         Effect::Slot {
@@ -70,9 +79,6 @@ fn samples() -> Vec<Effect<'static>> {
             }),
         },
     ]
-    .into_iter()
-    .chain(samples_of_any_type())
-    .collect()
 }
 
 fn samples_of_any_type() -> Vec<Effect<'static>> {

@@ -14,14 +14,14 @@
 
 use super::ask::{Password, find, status_at};
 use super::ports::{self, Above};
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use super::secret;
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use rufous::runtime::{DirError, DirLock, lock_data_dir};
 use rufous_server::cluster::settings::{CoordinatorAddress, Wrong};
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -29,8 +29,6 @@ use std::time::{Duration, Instant};
 pub(super) const FOLDER: &str = "rufous-cluster";
 const PLAN: &str = "cluster.toml";
 const SECRET: &str = "secret";
-/// Random bytes of a secret.
-const SECRET_BYTES: usize = 32;
 
 /// More would be too many processes for a machine.
 pub(super) const MAX_NODES: u16 = 64;
@@ -198,15 +196,7 @@ impl Layout {
 
     /// Makes the secret, if there is none yet.
     pub(super) fn make_secret(&self) -> Result<()> {
-        let path = self.secret();
-        if path.exists() {
-            return Ok(());
-        }
-        let mut random = [0; SECRET_BYTES];
-        getrandom::fill(&mut random)
-            .map_err(|error| anyhow!("the operating system gave no random numbers: {error}"))?;
-        let written = write_secret(&path, &random);
-        written.with_context(|| format!("cannot write {}", path.display()))
+        secret::make(&self.secret())
     }
 
     pub(super) fn agreed(&self) -> PathBuf {
@@ -275,25 +265,6 @@ impl Layout {
 pub(super) enum Kept {
     Runs,
     NotYet,
-}
-
-/// Whole or not at all, and readable by this user alone.
-fn write_secret(path: &Path, random: &[u8]) -> std::io::Result<()> {
-    let made = path.with_extension("new");
-    // What a start that was killed has left.
-    if made.exists() {
-        fs::remove_file(&made)?;
-    }
-    let mut options = fs::OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&made)?;
-    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    writeln!(file, "{digits}")?;
-    file.sync_all()?;
-    fs::rename(&made, path)
 }
 
 /// Takes the folder for this process; `None`: another one has it.
@@ -389,26 +360,6 @@ mod tests {
         assert_eq!(again.address(2), "127.0.0.1:7002");
         fs::write(folder.join(PLAN), "port = 7\n").expect("written");
         assert!(Layout::open(folder).is_err());
-    }
-
-    #[test]
-    fn the_secret_is_made_once_and_for_this_user() {
-        use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().expect("a folder");
-        let layout = make(folder.path(), plan(7001));
-        fs::write(layout.secret().with_extension("new"), "half").expect("written");
-        layout.make_secret().expect("made");
-        let text = fs::read_to_string(layout.secret()).expect("read");
-        assert_eq!(text.trim_end().len(), 2 * SECRET_BYTES);
-        let about = fs::metadata(layout.secret()).expect("there");
-        assert_eq!(about.permissions().mode() & 0o777, 0o600);
-        layout.make_secret().expect("there already");
-        let again = fs::read_to_string(layout.secret()).expect("read");
-        assert_eq!(again, text);
-        let other = tempfile::tempdir().expect("a folder");
-        let other = make(other.path(), plan(7001));
-        other.make_secret().expect("made");
-        assert_ne!(fs::read_to_string(other.secret()).expect("read"), text);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! - [`layout`]: their folders and ports, and `add`
 //! - [`agreeing`]: their coordinator; [`coordinator`]: `rufous cluster coordinator`
 //! - [`ports`]: which ports are taken, and by what
+//! - [`secret`]: what the nodes prove to each other
 //! - [`status`]: `rufous cluster status`
 //! - [`drain`]: `rufous cluster drain`
 //! - [`forget`]: `rufous cluster forget`
@@ -19,6 +20,7 @@ mod forget;
 mod layout;
 mod ports;
 mod rebalance;
+mod secret;
 mod start;
 mod status;
 
