@@ -138,10 +138,7 @@ impl<'a> Door<'a> {
     /// A redirection or refusal of any of the commands means that none was executed: they are one
     /// command, or one transaction.
     fn judge(&mut self, replies: Vec<Reply>) -> Attempt {
-        let error = replies.iter().find_map(|reply| match reply {
-            Reply::Error(text) => Some(text.clone()),
-            _ => None,
-        });
+        let error = replies.iter().find_map(error_in);
         let Some(error) = error else {
             return Attempt::Ended(Told::Replies(replies));
         };
@@ -158,6 +155,15 @@ impl<'a> Door<'a> {
             ("UNKNOWNRESULT", _) => Attempt::Ended(Told::Unknown),
             (code, _) => Attempt::Ended(Told::Refused(code.to_owned())),
         }
+    }
+}
+
+/// The error of a reply, or of a command of a transaction: these are executed all, or none.
+fn error_in(reply: &Reply) -> Option<String> {
+    match reply {
+        Reply::Error(text) => Some(text.clone()),
+        Reply::Array(replies) => replies.iter().find_map(error_in),
+        _ => None,
     }
 }
 

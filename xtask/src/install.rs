@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Programs that tests start, and the Debian packages that bring them.
-const PROGRAMS: [(&str, &str); 11] = [
+const PROGRAMS: [(&str, &str); 12] = [
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
     ("redis-server", "redis-server"),
@@ -22,6 +22,7 @@ const PROGRAMS: [(&str, &str); 11] = [
     ("ip", "iproute2"),
     ("iptables", "iptables"),
     ("mkfs.ext4", "e2fsprogs"),
+    ("faketime", "faketime"),
 ];
 
 /// The release of Debian whose source package holds the suite, whatever this machine runs: the list

@@ -90,7 +90,7 @@ impl Scene {
     pub fn obstacle(self) -> Option<&'static str> {
         match self {
             Self::ClockAhead if !Path::new(FAKETIME).exists() => {
-                Some("no libfaketime: apt-get install libfaketime")
+                Some("no libfaketime: apt-get install faketime")
             }
             _ => None,
         }
