@@ -82,6 +82,8 @@ impl Drop for Process {
 impl Nodes {
     /// Starts etcd and so many nodes; they may not have met yet.
     pub fn start(plan: Plan, nodes: usize) -> Result<Self> {
+        // The syncs of nodes must not delay those of etcd, which would end leases.
+        disk::make_fast(&plan.folder.join("etcd"))?;
         let mut all = Self {
             _etcd: etcd(&plan.folder)?,
             plan,

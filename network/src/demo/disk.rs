@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::space::run;
 
 /// Bytes of a disk.
-const BYTES: u64 = 1 << 30;
+const BYTES: u64 = 256 << 20;
 /// Bytes that are written at once to fill it.
 const PART: usize = 1 << 20;
 
@@ -31,6 +31,12 @@ pub fn make(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let folder = folder.to_string_lossy().into_owned();
     run(&["mount", "-o", "loop", &image, &folder])
+}
+
+/// A disk in memory, so that what one process writes does not slow the others down.
+pub fn make_fast(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    run(&["mount", "-t", "tmpfs", "none", &folder.to_string_lossy()])
 }
 
 /// Takes all space that is left, until [`free`].

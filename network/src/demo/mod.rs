@@ -79,7 +79,7 @@ impl Demo {
             disks: true,
             copies: 2,
         };
-        println!("Three nodes, two copies of each key, a disk of 1 GiB each, etcd");
+        println!("Three nodes, two copies of each key, a disk of 256 MiB each, etcd");
         let mut nodes = Nodes::start(plan, NODES)?;
         nodes.until_whole()?;
         let strict = Strict::new(2 * NODES);
