@@ -162,6 +162,7 @@ impl Replica {
 #[cfg(test)]
 mod tests {
     use crate::replica::tests::{SLOTS_USED, World, peer};
+    use rufous_mapping::NodeNo;
 
     #[test]
     fn slots_without_leases_are_not_served_by_their_head() {
@@ -175,6 +176,11 @@ mod tests {
         assert_eq!(unserved(&world, 0), SLOTS_USED.len());
         assert_eq!(unserved(&world, 1), 0, "it is the head of none");
         world.deaf = None;
+        // Messages are lost only with their session: another one repeats them.
+        for node in 0..2 {
+            let (replica, _) = world.replicas.get_mut(&peer(node, 0)).expect("there");
+            replica.peer_up(NodeNo(1 - node));
+        }
         world.run(20);
         assert_eq!(unserved(&world, 0), 0);
     }
