@@ -339,8 +339,8 @@ mod tests {
                 check(&mut rig, &format!("TTL {key}"), ":-1\r\n");
                 check(&mut rig, &format!("EXPIRE {key} 100"), ":1\r\n");
                 check(&mut rig, &format!("TTL {key}"), ":100\r\n");
-                rig.now.unix_us += 99_000_000;
-                rig.now.unix_us += 1_000_000;
+                rig.now.unix_us += 100_000_000;
+                rig.now.mono_us += 100_000_000;
                 check(&mut rig, &format!("EXISTS {key}"), ":0\r\n");
                 check(&mut rig, &format!("TTL {key}"), ":-2\r\n");
             }

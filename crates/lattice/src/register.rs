@@ -206,6 +206,11 @@ impl Register {
         self.value.is_some() || self.is_counted()
     }
 
+    /// Whether it is one write without a deadline, and nothing else.
+    pub fn is_plain(&self) -> bool {
+        self.form() == form::PLAIN
+    }
+
     pub fn is_counted(&self) -> bool {
         !(self.counter.is_empty() && self.floats.is_empty())
     }

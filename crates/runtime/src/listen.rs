@@ -274,6 +274,7 @@ async fn deal_secretly(
         }
         Err(error) => {
             let origin = info.origin;
+            drop(room);
             shared.handshake_errors.fetch_add(1, Ordering::Relaxed);
             match origin {
                 // Nodes are few, and their operators want to know.

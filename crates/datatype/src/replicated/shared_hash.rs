@@ -55,9 +55,7 @@ impl Element for Field {
     }
 
     fn single(value: &Register) -> Option<Stamp> {
-        let is_dated = value.deadline() > 0 || value.dated() != value.stamp();
-        let is_plain = value.value().is_some() && !is_dated && !value.is_counted();
-        is_plain.then_some(value.stamp())
+        value.is_plain().then_some(value.stamp())
     }
 
     fn written(stamp: Stamp, value: &[u8]) -> Register {

@@ -175,7 +175,11 @@ impl Ops {
     fn sync_names(&mut self) -> Result<(), Failure> {
         let names = match &mut self.names {
             Some(names) => names,
-            none => none.insert(File::open(self.files.folder().path()?)?),
+            none => {
+                let folder = self.files.folder();
+                folder.check()?;
+                none.insert(File::open(folder.path()?)?)
+            }
         };
         names.sync_all().map_err(Failure::Sync)?;
         Ok(self.files.folder().check()?)

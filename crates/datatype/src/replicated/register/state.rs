@@ -29,7 +29,8 @@ pub enum State {
 pub struct Large {
     stamp: Stamp,
     deadline: u64,
-    text: Arc<Vec<u8>>,
+    /// None is read if the deadline has passed.
+    text: Option<Arc<Vec<u8>>>,
     /// The whole register, if it is more than one write.
     whole: Option<Arc<Register>>,
 }
@@ -195,7 +196,8 @@ impl Large {
             let value = register.value().map_or(0, <[u8]>::len);
             size_of::<Register>() + value + 24 * entries
         });
-        size_of::<Large>() + size_of::<Vec<u8>>() + self.text.len() + whole
+        let text = self.text.as_ref().map_or(0, |text| text.len());
+        size_of::<Large>() + size_of::<Vec<u8>>() + text + whole
     }
 }
 
@@ -205,7 +207,7 @@ impl<'a> View<'a> {
     pub fn text(self) -> Option<&'a [u8]> {
         match self {
             View::Packed(bytes) => packed_text(bytes),
-            View::Large(large) => Some(&large.text),
+            View::Large(large) => large.text.as_ref().map(|text| text.as_slice()),
         }
     }
 
@@ -213,7 +215,7 @@ impl<'a> View<'a> {
     pub fn shared_text(self) -> Option<&'a Arc<Vec<u8>>> {
         match self {
             View::Packed(_) => None,
-            View::Large(large) => Some(&large.text),
+            View::Large(large) => large.text.as_ref(),
         }
     }
 
@@ -242,6 +244,11 @@ impl<'a> View<'a> {
     pub(super) fn until(self) -> u64 {
         match self {
             View::Packed(bytes) if bytes.first() == Some(&form::DATED) => decoded(bytes).until(),
+            View::Large(Large {
+                text: None,
+                whole: Some(register),
+                ..
+            }) => register.until(),
             _ => self.newest().time,
         }
     }
@@ -273,7 +280,10 @@ impl<'a> View<'a> {
             View::Packed(bytes) => decoded(bytes),
             View::Large(large) => match &large.whole {
                 Some(register) => Register::clone(register),
-                None => Register::written(large.stamp, large.text.to_vec(), large.deadline),
+                None => {
+                    let text = self.text().unwrap_or_default().to_vec();
+                    Register::written(large.stamp, text, large.deadline)
+                }
             },
         }
     }
@@ -413,14 +423,14 @@ impl State {
             }
             _ => register.encoded(),
         };
-        match text {
-            Some(text) if bytes.len() > MAX_PACKED => State::Large(Box::new(Large {
-                stamp: register.stamp(),
-                deadline: register.deadline(),
-                text: Arc::new(text.into_owned()),
-                whole: (!is_one_write).then(|| Arc::new(register)),
-            })),
-            _ => State::Packed(bytes),
+        if bytes.len() <= MAX_PACKED {
+            return State::Packed(bytes);
         }
+        State::Large(Box::new(Large {
+            stamp: register.stamp(),
+            deadline: register.deadline(),
+            text: text.map(|text| Arc::new(text.into_owned())),
+            whole: (!is_one_write).then(|| Arc::new(register)),
+        }))
     }
 }
