@@ -73,7 +73,9 @@ async fn etcd_is_killed_and_comes_back() {
         let one = enter(&server, 1, 1).await;
         let two = enter(&server, 2, 1).await;
         insist(&one, b"before").await;
-        sees(&two, |view| view.epoch() == 1).await;
+        for node in [&one, &two] {
+            sees(node, |view| view.epoch() == 1).await;
+        }
         server.kill();
         // What was known stays known, and nothing can be changed.
         let view = sees(&one, |view| !view.is_current).await;

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Words in upper case with which texts begin that are no errors: options of commands, and others.
-const NO_CODES: [&str; 13] = [
-    "AND", "CUT", "ENCODING", "FREQ", "GETREG", "IDLETIME", "KINDS", "LEVEL", "REFCOUNT",
+const NO_CODES: [&str; 14] = [
+    "AND", "CUT", "ENCODING", "FREQ", "GETREG", "HTTP", "IDLETIME", "KINDS", "LEVEL", "REFCOUNT",
     "SECONDS", "STORE", "TLS", "VERSION",
 ];
 

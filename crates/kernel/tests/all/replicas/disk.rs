@@ -13,8 +13,8 @@ pub(crate) fn carry_out(files: &mut BTreeMap<FileName, Vec<u8>>, request: DiskRe
         bytes: Vec::new(),
     };
     let result = match request.op {
-        DiskOp::Create { file, .. } => {
-            files.insert(file, Vec::new());
+        DiskOp::Create { file, reserve } => {
+            files.insert(file, vec![0; reserve as usize]);
             Ok(DiskReply::Done)
         }
         DiskOp::Write {

@@ -133,6 +133,11 @@ fn holder(port: u16) -> Option<String> {
         return None;
     }
     for process in fs::read_dir("/proc").ok()?.flatten() {
+        // `self` and `thread-self` are this process by other names.
+        let name = process.file_name();
+        let Ok(pid) = name.to_string_lossy().parse::<u32>() else {
+            continue;
+        };
         let path = process.path();
         let Ok(files) = fs::read_dir(path.join("fd")) else {
             continue;
@@ -143,12 +148,7 @@ fn holder(port: u16) -> Option<String> {
         let mut links = links.map(|link| link.to_string_lossy().into_owned());
         if links.any(|link| sockets.contains(&link)) {
             let name = fs::read_to_string(path.join("comm")).unwrap_or_default();
-            let pid = process.file_name();
-            return Some(format!(
-                "{}, process {}",
-                name.trim(),
-                pid.to_string_lossy()
-            ));
+            return Some(format!("{}, process {pid}", name.trim()));
         }
     }
     None
