@@ -79,10 +79,13 @@ impl Register {
         }
     }
 
-    /// A write that keeps the deadline, unless that has passed.
+    /// A write that keeps the deadline, or that a value has none. It clears one that has passed, also where that was
+    /// before the content began, or may be forgotten here: another replica may have it, and would hide the new value.
     pub fn rewritten(&self, stamp: Stamp, value: Vec<u8>) -> Self {
         let written = Self::written(stamp, value, 0);
-        if !self.is_there() {
+        let (dated, at) = self.deadline;
+        let may_be_forgotten = self.value.is_none() && at == 0;
+        if !self.is_there() || dated == dated.expired() || may_be_forgotten {
             return written;
         }
         Self {
@@ -159,10 +162,20 @@ impl Register {
     /// The stamp of the removal that an expiry, or a removal, is to what is counted from then on.
     fn end(&self) -> Stamp {
         if self.has_expired() {
-            self.newest().expired()
+            self.end_by_expiry()
         } else {
             self.stamp
         }
+    }
+
+    /// That of the expiry. Its time is no earlier than the deadline, so that it is later than each deadline that the
+    /// same lifetime may have got at other replicas.
+    fn end_by_expiry(&self) -> Stamp {
+        Stamp {
+            time: self.until(),
+            ..self.newest()
+        }
+        .expired()
     }
 
     /// Called before an increment: if nothing is shown, what has expired is dropped, and a deadline that was set at
@@ -202,6 +215,16 @@ impl Register {
         self.has_content() && !self.has_expired()
     }
 
+    /// Where only counts without a stamp have expired, and all replicas have received everything up to the horizon:
+    /// the stamp up to which they have gone. What is counted later may have no stamp either.
+    pub fn gone(&self, horizon: u64) -> Stamp {
+        if self.stamp == Stamp::ZERO && self.has_expired() && self.until() <= horizon {
+            self.deadline.0
+        } else {
+            Stamp::ZERO
+        }
+    }
+
     fn has_content(&self) -> bool {
         self.value.is_some() || self.is_counted()
     }
@@ -224,10 +247,15 @@ impl Register {
     /// Increments of a writer that has forgotten a removal have no stamp, and those of a writer that has not have the
     /// removal's stamp: both belong to one lifetime, as the writer without a stamp knew of the removal. They get the
     /// higher stamp, or that of its expiry if the other side still has a value with it, which has gone here. A
-    /// deadline of what has gone does not apply to them. Returns whether anything changed.
+    /// deadline of what has gone does not apply to them. But a stamp beyond their own deadline ended their lifetime.
+    /// Returns whether anything changed.
     pub fn meet(&mut self, other: &Self, horizon: u64) -> bool {
         let (mine, theirs) = (self.stamp, other.stamp);
-        if !self.only_counts() || !Stamp::are_of_one_life(mine, theirs, horizon) {
+        if !self.only_counts()
+            || !Stamp::are_of_one_life(mine, theirs, horizon)
+            || self.is_ended_by(other)
+            || other.is_ended_by(self)
+        {
             return false;
         }
         if mine < theirs {
@@ -241,12 +269,18 @@ impl Register {
             }
             self.stamp = match &other.value {
                 None if !is_void => theirs,
-                _ => other.newest().expired(),
+                _ => other.end_by_expiry(),
             };
             return true;
         }
         let counted = other.only_counts() && self.counter.merge(&other.counter);
         other.only_counts() && self.floats.merge(&other.floats) || counted
+    }
+
+    /// Whether a later lifetime than its own has this stamp: a deadline is set in the lifetime that it ends.
+    fn is_ended_by(&self, later: &Self) -> bool {
+        let set = self.deadline.0;
+        set > self.stamp && later.stamp > set
     }
 
     /// The form of its encoding.

@@ -97,7 +97,7 @@ fn clients_of_sorted_sets_that_are_not_woken() {
         sorted_queues: Some(1.0),
         ..Limits::default()
     };
-    caught_saying("lost-wake-up", &limits, "which has something", 100);
+    caught_saying("lost-wake-up", &limits, "which has something", 600);
 }
 
 #[test]

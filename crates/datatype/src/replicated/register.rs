@@ -25,13 +25,13 @@ mod write;
 
 pub(super) use state::text_of;
 pub use state::{
-    Large, State, View, overwrite_in_place, packed_deadline, packed_newest, packed_stamp,
-    packed_text, plain,
+    Large, State, View, overwrite_in_place, packed_deadline, packed_newest, packed_oldest,
+    packed_stamp, packed_text, plain,
 };
 pub(super) use write::add_float;
 pub use write::{delete, expire, expire_at, increment, increment_float, set, set_keeping};
 
-use super::{Expiry, Forgotten, MakeWay, Replicas};
+use super::{Expiry, Forgotten, MakeWay, Past, Replicas};
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Merge, Rule, Tuning, When};
 pub use crate::declared::{Kind, Op};
 use crate::declared::{merge_alone, merge_coded, packed_or_large};
@@ -164,6 +164,15 @@ fn sample(rng: &mut Rng) -> &'static [u8] {
     &SAMPLES[rng.below(SAMPLES.len() as u64) as usize]
 }
 
+/// See [`Past::since`]. An operation is the whole string.
+fn since(op @ Op::Merge { delta }: &Op<'_>, cut: Stamp, ops: &mut Vec<u8>) {
+    let view = View::Packed(delta);
+    let newest = packed_newest(delta);
+    if newest > cut || newest == cut && view.register().is_there() {
+        Register::encode(op, ops);
+    }
+}
+
 impl DataType for Register {
     const REDIS_NAME: &'static str = "string";
     const REPLICAS: Option<Replicas<Self>> = Some(Replicas {
@@ -202,7 +211,12 @@ impl DataType for Register {
                 0
             },
         }),
-        past: None,
+        past: Some(Past {
+            gone: |view, horizon| view.gone(horizon),
+            since,
+            // A removal removes the whole string.
+            ended: since,
+        }),
         adds_to_nothing: |Op::Merge { delta }| {
             let adds = matches!(delta.first(), Some(&(form::COUNTED | form::DATED)));
             let adds = adds && packed_stamp(delta) == Stamp::ZERO;

@@ -88,7 +88,8 @@ fn counts_with_and_without_a_removal_that_all_know_of_add_up() {
     let gone = Register::deleted(stamp(2));
     assert_eq!(both(a.clone(), &gone, 2), (true, 2, stamp(2)));
     let value = Register::written(stamp(2), b"7".to_vec(), 1);
-    assert_eq!(both(a, &value, 2), (true, 2, stamp(2).expired()));
+    let over = stamp(time_of(1)).expired();
+    assert_eq!(both(a, &value, 2), (true, 2, over));
     assert_eq!(both(value.clone(), &b, 2), (false, 3, stamp(2)));
 }
 
@@ -195,11 +196,14 @@ fn counts_after_an_expiry_add_up_and_do_not_outlive_the_next() {
     a.merge(&gone);
     assert_eq!((a.counter.sum(), a.is_there(), a.deadline()), (2, true, 0));
     assert!(a.value().is_none());
-    assert!(a.set_deadline(stamp(4), 9) && a.deadline() == 9);
+    assert_eq!(a.stamp(), stamp(time_of(5)).expired());
+    let later = stamp(time_of(6));
+    assert!(a.set_deadline(later, 9) && a.deadline() == 9);
     a.expire();
     assert!(!a.is_there());
-    a.begin_count(stamp(5));
-    assert_eq!((a.stamp(), a.counter.sum()), (stamp(4).expired(), 0));
+    a.begin_count(stamp(time_of(9)));
+    let over = stamp(time_of(9)).expired();
+    assert_eq!((a.stamp(), a.counter.sum()), (over, 0));
 }
 
 #[test]
@@ -270,4 +274,47 @@ fn golden_bytes_with_a_deadline_of_its_own() {
     assert!(Register::decode(&rest(stamp(7))).is_err());
     // A time without a stamp.
     assert!(Register::decode(&rest(Stamp::ZERO)).is_err());
+}
+
+/// The same deadline has passed at one replica, which counts from nothing, and was set again at the other in time.
+#[test]
+fn counts_after_an_expiry_do_not_add_up_with_those_before_it() {
+    let mut before = Register::default();
+    before.counter.add(1, 5).unwrap();
+    before.set_deadline(stamp(2), 5);
+    let mut since = before.clone();
+    since.expire();
+    since.begin_count(stamp(time_of(5)));
+    since.counter.add(2, 3).unwrap();
+    let horizon = time_of(7);
+    for extended in [false, true] {
+        if extended {
+            assert!(before.set_deadline(stamp(3), 9));
+        }
+        let [mut a, mut b] = [before.clone(), since.clone()];
+        a.meet(&since, horizon);
+        a.merge(&since);
+        b.meet(&before, horizon);
+        b.merge(&before);
+        assert_eq!((a.counter.sum(), &a), (3, &b));
+    }
+}
+
+/// A value that keeps the deadline is not hidden by one that had passed before.
+#[test]
+fn a_value_keeps_no_deadline_that_has_passed() {
+    let mut counted = Register::written(stamp(1), b"7".to_vec(), 5);
+    counted.expire();
+    let other = counted.clone();
+    counted.begin_count(stamp(time_of(5)));
+    counted.counter.add(1, 3).unwrap();
+    let mut value = counted.rewritten(stamp(time_of(6)), b"8".to_vec());
+    value.merge(&other);
+    assert!(value.is_there() && value.deadline() == 0);
+    // Where the deadline is forgotten.
+    let mut counted = Register::default();
+    counted.counter.add(1, 3).unwrap();
+    let mut value = counted.rewritten(stamp(time_of(6)), b"8".to_vec());
+    value.merge(&other);
+    assert!(value.is_there());
 }

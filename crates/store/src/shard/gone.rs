@@ -63,12 +63,12 @@ impl Env {
     }
 }
 
-/// The notes of a grave that is forgotten. A grave of a string needs none: a later string contains more, and values
-/// of other types replace it.
+/// The notes of a grave that is forgotten. A grave of a string needs none, as a later string contains more, and values
+/// of other types replace it; but for counts without a stamp that have expired, as later ones may have no stamp either.
 pub(super) fn ends_of(object: &Object, horizon: u64) -> [Note; 2] {
     let (tag, gone) = (object.tag(), object.gone(horizon));
     let end = match tag {
-        Tag::Register => Stamp::ZERO,
+        Tag::Register => gone,
         _ => object.newest().max(gone),
     };
     match names_what_goes(tag) {
@@ -77,9 +77,12 @@ pub(super) fn ends_of(object: &Object, horizon: u64) -> [Note; 2] {
     }
 }
 
-/// Whether a grave may hide a value of another type, and all replicas have received everything in it.
+/// Whether a grave may hide a value of another type, or counts, and all replicas have received everything in it.
 pub(super) fn is_over(object: &Object, horizon: u64) -> bool {
-    object.tag() != Tag::Register && object.until() <= horizon
+    match object.tag() {
+        Tag::Register => object.gone(horizon) > Stamp::ZERO,
+        _ => object.until() <= horizon,
+    }
 }
 
 impl Held {
@@ -148,9 +151,9 @@ fn left(
     Some(object)
 }
 
-/// A part of a snapshot without what has gone.
+/// A part of a snapshot without what has gone. Strings are one part.
 pub(super) fn leave_out(tag: Tag, gone: Stamp, chunk: &mut Vec<u8>) {
-    if gone > Stamp::ZERO {
+    if gone > Stamp::ZERO && tag != Tag::Register {
         let left = chunk_since(tag, chunk, gone);
         debug_assert!(left.is_ok(), "a value's chunks are parts of it");
         if let Ok(left) = left {
@@ -232,8 +235,8 @@ pub(super) fn settle(
                 bench.add_other(name, object, cut, now);
             }
             for (_, count) in counts.iter().filter(|(of, _)| *of == tag) {
-                // Otherwise the count was made on a value that has gone.
-                if count.horizon >= cut.time {
+                // Otherwise the count was made on a value that has gone, or has expired since.
+                if count.horizon >= cut.time && !has_expired(tag, count, cut, &shard.env.tuning) {
                     let key = bench.key(bytes);
                     bench.bring_back((name.0, key), tag, count, now);
                 }
@@ -251,6 +254,17 @@ pub(super) fn settle(
         }
     }
     shard.env.horizons.forget(bench.env.horizons.forgotten());
+}
+
+/// Whether a count of a string has the deadline with which it has gone.
+fn has_expired(tag: Tag, count: &Count, cut: Stamp, tuning: &Tuning) -> bool {
+    let mut object = tag.empty();
+    let is_whole = object.commit_encoded(&count.ops, tuning).is_ok();
+    let is_stamped = object.newest() > Stamp::ZERO;
+    tag == Tag::Register
+        && is_whole
+        && is_stamped
+        && since(Any::of_object(&object), cut, tuning).is_none()
 }
 
 /// The key has a plain value.

@@ -44,7 +44,7 @@ pub(super) struct Count {
     pub(super) horizon: u64,
     /// It was received from another node.
     told: bool,
-    ops: Vec<u8>,
+    pub(super) ops: Vec<u8>,
 }
 
 /// See the module's description; one partition's.

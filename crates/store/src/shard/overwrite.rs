@@ -78,7 +78,7 @@ pub(super) fn merge_plain(at: &mut At<'_>, chunk: &[u8]) -> Option<bool> {
     if tag != Tag::Register as u8 {
         return None;
     }
-    let here = register::packed_stamp(packed);
+    let here = register::packed_oldest(packed);
     let changed = overwrite(slot, part, stamp, value);
     // Equal stamps are of the same write, or need the general path.
     if !changed && here <= stamp {

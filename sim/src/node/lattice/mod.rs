@@ -254,10 +254,14 @@ impl Lattice {
         self.keys[key].kind
     }
 
-    /// Whether collections may remember a time that is far away by a clock that
+    /// Whether collections or strings may remember a time that is far away by a clock that
     /// was put back.
     pub fn remembers_long(&self) -> bool {
-        !self.is_steady && self.keys.iter().any(|key| key.kind.is_timed())
+        !self.is_steady
+            && self
+                .keys
+                .iter()
+                .any(|key| key.kind.is_timed() || key.kind == Kind::Fleeting)
     }
 
     /// How many commands came to an end.

@@ -64,6 +64,16 @@ pub fn packed_newest(bytes: &[u8]) -> Stamp {
     }
 }
 
+/// A write with an older stamp changes neither the value of a packed or encoded register nor its deadline.
+#[inline]
+pub fn packed_oldest(bytes: &[u8]) -> Stamp {
+    let stamp = packed_stamp(bytes);
+    match dated_part(bytes).and_then(<[u8]>::first_chunk) {
+        Some(&dated) => stamp.min(Stamp::from_bytes(dated)),
+        None => stamp,
+    }
+}
+
 /// What begins with the stamp of the deadline, if that is not the stamp of the write.
 fn dated_part(bytes: &[u8]) -> Option<&[u8]> {
     match bytes.first() {
@@ -253,6 +263,17 @@ impl<'a> View<'a> {
         }
     }
 
+    /// See [`Register::gone`].
+    pub(super) fn gone(self, horizon: u64) -> Stamp {
+        match self {
+            View::Packed(bytes) if bytes.first() == Some(&form::DATED) => {
+                decoded(bytes).gone(horizon)
+            }
+            // What shows no text is small, unless it is one value that has expired.
+            _ => Stamp::ZERO,
+        }
+    }
+
     /// See [`packed_deadline`].
     pub fn deadline(self) -> u64 {
         match self {
@@ -324,7 +345,7 @@ impl State {
         }
         // A write replaces everything that is older, the deadline included.
         let theirs = packed_stamp(delta);
-        if theirs < self.view().stamp() && theirs < self.dated() {
+        if theirs < self.oldest() {
             return false;
         }
         if theirs <= self.view().newest() {
@@ -340,15 +361,12 @@ impl State {
         true
     }
 
-    /// The stamp of the deadline, or of the write that has none.
-    fn dated(&self) -> Stamp {
+    /// See [`packed_oldest`].
+    fn oldest(&self) -> Stamp {
         match self {
-            State::Packed(bytes) => match dated_part(bytes).and_then(<[u8]>::first_chunk) {
-                Some(&dated) => Stamp::from_bytes(dated),
-                None => packed_stamp(bytes),
-            },
+            State::Packed(bytes) => packed_oldest(bytes),
             State::Large(large) => match &large.whole {
-                Some(register) => register.dated(),
+                Some(register) => register.dated().min(large.stamp),
                 None => large.stamp,
             },
         }

@@ -199,3 +199,28 @@ fn what_has_expired_is_forgotten_when_all_clocks_have_reached_the_deadline() {
     pair.forget(&[0, 1]);
     assert!(pair.shards.iter().all(|shard| shard.graves_len() == 0));
 }
+
+/// A value has kept that it has no deadline. An older write without one is merged, and then the write before that.
+#[test]
+fn an_older_write_is_later_than_the_deadline_that_a_value_keeps() {
+    let mut pair = Pair::new();
+    let now = pair.now;
+    pair.write(0, K, put(b"one", ExpirySetting::Clear, now));
+    pair.write_untold(0, put(b"two", ExpirySetting::At(LATER), now));
+    let mut dated = Vec::new();
+    let key = pair.shards[0].key(K);
+    pair.shards[0].show_replica(0, key, now, &mut |tag, chunk| {
+        dated.push((tag, chunk.to_vec()));
+    });
+    pair.write_untold(0, put(b"too", ExpirySetting::Clear, now));
+    pair.write_untold(1, put(b"six", ExpirySetting::Keep, now));
+    pair.tell(0, K);
+    for (tag, chunk) in dated {
+        let key = pair.shards[1].key(K);
+        let done = pair.shards[1].merge(0, key, tag, &chunk, now);
+        assert!(done.is_ok());
+    }
+    assert_eq!(pair.deadlines(), [None; 2]);
+    pair.meet();
+    pair.check(Some(b"six"));
+}

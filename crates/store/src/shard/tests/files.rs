@@ -270,3 +270,17 @@ proptest! {
         run(seed, steps);
     }
 }
+
+/// Counts without a stamp, a deadline that passes, and counts without a stamp behind it.
+#[test]
+fn counts_that_have_expired_do_not_come_back() {
+    let all = [
+        (1741036430356223532, 57),
+        (5633206181061513003, 99),
+        (17134162535160098180, 90),
+        (14490283918022220160, 31),
+    ];
+    for (seed, steps) in all {
+        run(seed, steps);
+    }
+}

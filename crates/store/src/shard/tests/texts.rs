@@ -47,9 +47,12 @@ impl Text {
         self.stamp.max(if has_passed { set.expired() } else { set })
     }
 
-    /// A write with a deadline, which may have passed already; `None`: it keeps the one before.
+    /// A write with a deadline, which may have passed already; `None`: it keeps the one before, if
+    /// there is one that has not passed.
     fn write(&mut self, stamp: Stamp, value: Option<Vec<u8>>, deadline: Option<u64>) {
-        let is_new = self.read().is_none();
+        let (_, has_passed, at) = self.deadline;
+        let only_counts = self.value.is_none() && at == 0;
+        let is_new = self.read().is_none() || has_passed || only_counts;
         (self.stamp, self.value) = (stamp, value);
         self.added.clear();
         match deadline {
@@ -70,7 +73,9 @@ impl Text {
                 };
             }
             if self.is_hidden() {
-                self.stamp = self.newest().expired();
+                let (newest, (.., at)) = (self.newest(), self.deadline);
+                let time = newest.time.max((at * 1000) << 12);
+                self.stamp = Stamp { time, ..newest }.expired();
             }
             self.value = None;
             self.added.clear();
@@ -178,4 +183,18 @@ proptest! {
 #[test]
 fn what_is_counted_on_a_removal_and_where_it_is_forgotten_adds_up() {
     run::<Text>(5083742653698058673, 400);
+}
+
+/// A value that keeps no deadline, and deadlines of the counts before it.
+#[test]
+fn what_has_expired_hides_nothing_later_and_does_not_come_back() {
+    let all = [
+        (145470371625069775, 197),
+        (13322167771326177705, 61),
+        (8238261023679530826, 87),
+        (1870867398060073511, 49),
+    ];
+    for (seed, steps) in all {
+        run::<Text>(seed, steps);
+    }
 }
