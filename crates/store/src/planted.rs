@@ -68,14 +68,10 @@ pub enum Planted {
     RefusedAndDone,
     /// Deadlines of replicated collections are missing from the log.
     DeadlineNotLogged,
-    /// A deadline of a replicated string writes the string again.
-    DeadlineRewritesValue,
     /// Occasionally a write of a transaction is applied before the commit.
     DoneAtOnce,
     /// Each write of a transaction at `read-uncommitted` has a stamp of its own.
     StampsApart,
-    /// A worker does not learn of the stamps of writes that another one makes to its keys.
-    StampsNotLearned,
     /// Occasionally a command of a transaction is not applied at its commit.
     CommitLosesCommand,
     /// Replies wait for the log alone, not for the chains.

@@ -173,11 +173,6 @@ fn deadlines_of_collections_that_the_log_is_not_told_of() {
 }
 
 #[test]
-fn deadlines_of_strings_that_write_the_string_again() {
-    caught_saying("deadline-rewrites-value", &lattice(), "", 100);
-}
-
-#[test]
 fn sketches_that_count_less_than_was_added() {
     let what = "elements, not from";
     caught_saying("dropped-replica-effect", &lattice(), what, 100);
@@ -198,11 +193,6 @@ fn item_cuts_that_read_anew() {
 fn transactions_that_write_at_once_under_several_stamps() {
     let what = "transactions win on one key each";
     caught_among::<World>("stamps-apart", &lattice(), what, 700..800);
-}
-
-#[test]
-fn removals_with_stamps_below_those_of_what_another_worker_added() {
-    caught_among::<World>("stamps-not-learned", &lattice(), "", 351..352);
 }
 
 #[test]

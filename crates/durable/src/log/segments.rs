@@ -4,7 +4,7 @@
 //! listed until all of its frames are synced, so that the frames known to be synced are always the
 //! log's beginning.
 
-use super::super::file::DataFile;
+use super::super::file::{DataFile, HEADER_BYTES};
 use super::SECOND_US;
 use rufous_base::disk::{DiskDone, DiskError, DiskErrorKind, DiskOp, DiskRequest, FileName, Lane};
 use rufous_base::time::Now;
@@ -347,7 +347,12 @@ impl Segments {
         .name();
         let id = *next_id + 1;
         *next_id += STEPS;
-        let reserve = if self.scarce { 0 } else { self.segment_bytes };
+        // No loss of power may leave less than a header: a file that has less counts as shortened.
+        let reserve = if self.scarce {
+            HEADER_BYTES as u64
+        } else {
+            self.segment_bytes
+        };
         let create = DiskOp::Create {
             file: file.clone(),
             reserve,

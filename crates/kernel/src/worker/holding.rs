@@ -9,7 +9,6 @@ use crate::batch::{Batch, Header};
 use crate::durable::{TxnId, entry};
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::multi::{Finish, Multi, NodeAction, Part};
-use crate::planted::{self, Planted};
 use crate::program::Program;
 use rufous_base::limits::DATABASES;
 use rufous_base::{Args, Now, Output, Until, WorkerId};
@@ -283,9 +282,7 @@ impl<P: Program> Worker<P> {
             self.change_table(now, &table, converts);
         }
         put_back(&mut self.shard, writes, now);
-        if !planted::is(Planted::StampsNotLearned) {
-            self.lattice.on_time(upto);
-        }
+        self.lattice.on_time(upto);
         self.lattice.on_writes(now, &mut self.shard);
         let multi = match finish {
             Finish::LetGo => {

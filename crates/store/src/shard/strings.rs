@@ -143,12 +143,6 @@ pub(super) fn set_deadline(at: &mut At<'_>, keyed: Keyed, unix_ms: Option<u64>) 
         return causal::set_deadline(at, keyed, deadline);
     }
     let encode = |object: &Object, writer: &Writer, ops: &mut Vec<u8>| {
-        if planted::is(Planted::DeadlineRewritesValue)
-            && let Some(text) = Register::of(object).and_then(|state| Register::view(state).text())
-        {
-            register::set(writer, text, deadline, ops);
-            return Ok(());
-        }
         object.encode_deadline(deadline, writer, ops)
     };
     let logged = at.env.observers.journal.bytes().len();
