@@ -281,8 +281,9 @@ mod tests {
         while cpu_time(pid).unwrap() == before {
             x = std::hint::black_box(x.wrapping_mul(31));
         }
+        // Threads of other tests may have ended meanwhile, whose times count for the process alone.
         let threads = thread_times(pid).unwrap();
-        assert!(threads.values().sum::<Duration>() > before);
+        assert!(threads.values().any(|time| !time.is_zero()));
         assert!(resident_bytes(pid).unwrap() > 0);
         assert!(peak_resident_bytes(pid).unwrap() > 0);
         assert!(!machine_busy_time().unwrap().is_zero());
