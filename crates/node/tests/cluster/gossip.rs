@@ -1,7 +1,7 @@
 //! Lattice keyspaces that all nodes have: written at any, read at any, the same
 //! everywhere in the end.
 
-use crate::node::{Node, config, connect_all, number, settings};
+use crate::node::{Node, config, connect_all, has_all_copies, number, settings};
 use crate::plain::{connect, exchange, resp, text};
 use crate::redirected::ask;
 use crate::wide::{names, walk};
@@ -170,9 +170,7 @@ fn lattice_keys_do_not_wait_for_writes_that_wait_for_copies() {
     let mut nodes = vec![Node::of(&config), Node::of(&config)];
     serve(&mut nodes, &[1, 1]);
     for node in &mut nodes {
-        node.until("all slots have two copies", |info| {
-            number(info, "cluster_slots_whole") == 16_384
-        });
+        node.until("all slots have two copies", has_all_copies);
     }
     let key = strict_keys(&nodes[0], 1).remove(0);
     let mut deaf = connect(nodes[1].address());
@@ -349,9 +347,7 @@ fn each_key_is_counted_and_listed_once_whoever_has_it() {
     connect_all(&mut nodes);
     serve(&mut nodes, &[2, 3]);
     for node in &mut nodes {
-        node.until("copies everywhere", |info| {
-            number(info, "cluster_slots_whole") == 16384
-        });
+        node.until("copies everywhere", has_all_copies);
     }
     let strict = (0..100).map(|n| format!("key:{n}"));
     let lattice = (0..100).map(|n| format!("likes:{n}"));

@@ -1,6 +1,6 @@
 //! What a command or a transaction writes is seen as a whole at every copy, however large it is.
 
-use crate::node::{Node, connect_all, settings};
+use crate::node::{Node, connect_all, has_all_copies, settings};
 use crate::plain::{connect, resp};
 use crate::redirected::ask;
 use rufous_coordinator::meeting::Meeting;
@@ -22,9 +22,7 @@ fn start() -> Vec<Node> {
     let mut nodes = vec![Node::start(2, settings()), Node::start(2, settings())];
     connect_all(&mut nodes);
     for node in &mut nodes {
-        node.until("copies everywhere", |info| {
-            info["cluster_slots_member"] == "16384" && info["cluster_slots_whole"] == "16384"
-        });
+        node.until("copies everywhere", has_all_copies);
     }
     nodes
 }

@@ -1,7 +1,7 @@
 //! Values that no message of one frame takes, where slots have copies: written,
 //! copied to nodes that join, and there when the others have gone.
 
-use crate::node::{Node, connect_all, settings};
+use crate::node::{Node, connect_all, has_all_copies, settings};
 use crate::plain::{connect, exchange, resp, spread, text};
 use rufous_coordinator::meeting::Meeting;
 use rufous_resp::reply::Reply;
@@ -31,9 +31,7 @@ fn at_head(nodes: &mut [Node], words: &[&str]) -> Reply {
 
 fn all_whole(nodes: &mut [Node]) {
     for node in nodes {
-        node.until("copies everywhere", |info| {
-            info["cluster_slots_whole"] == "16384" && info["cluster_slots_member"] == "16384"
-        });
+        node.until("copies everywhere", has_all_copies);
     }
 }
 

@@ -143,6 +143,14 @@ impl Node {
     }
 }
 
+/// Whether a node is a copy of each slot. One that only learns a slot may have all of its data, and does not take over
+/// when its other copy goes.
+pub(crate) fn has_all_copies(info: &Info) -> bool {
+    ["cluster_slots_whole", "cluster_slots_member"]
+        .iter()
+        .all(|name| info[*name] == "16384")
+}
+
 pub(crate) fn number(info: &Info, name: &str) -> u64 {
     let value = info.get(name).unwrap_or_else(|| panic!("no {name}"));
     value.parse().unwrap_or_else(|_| panic!("{name}: {value}"))

@@ -1,6 +1,6 @@
 //! Keys along chains of several nodes: written at one, and there when it has gone.
 
-use crate::node::{Info, Node, config, connect_all, settings};
+use crate::node::{Node, config, connect_all, has_all_copies, settings};
 use crate::redirected::try_ask;
 use rufous_coordinator::meeting::Meeting;
 use rufous_server::cluster::Settings;
@@ -53,14 +53,6 @@ fn follow(from: SocketAddr, request: &str) -> String {
     }
 }
 
-/// Whether a node is a copy of each slot. One that only learns a slot may have all of its data, and does
-/// not take over when its other copy goes.
-fn are_all_copied(info: &Info) -> bool {
-    ["cluster_slots_whole", "cluster_slots_member"]
-        .iter()
-        .all(|name| info[*name] == "16384")
-}
-
 fn key(n: usize) -> String {
     format!("key:{n}")
 }
@@ -78,7 +70,7 @@ fn what_was_written_is_there_when_a_node_has_gone() {
     nodes.push(start(&meeting, 2, 3));
     connect_all(&mut nodes);
     for node in &mut nodes {
-        node.until("copies everywhere", are_all_copied);
+        node.until("copies everywhere", has_all_copies);
     }
     for n in 50..100 {
         assert_eq!(follow(door, &format!("SET {} {n}", key(n))), "+OK\r\n");
@@ -112,7 +104,7 @@ fn all_nodes_start_again_with_what_they_had() {
     let mut nodes = vec![open(&meeting, 0, 2), open(&meeting, 1, 2)];
     connect_all(&mut nodes);
     for node in &mut nodes {
-        node.until("copies everywhere", are_all_copied);
+        node.until("copies everywhere", has_all_copies);
     }
     let door = nodes[0].door();
     for n in 0..100 {
@@ -129,6 +121,6 @@ fn all_nodes_start_again_with_what_they_had() {
         assert_eq!(follow(door, &format!("GET {}", key(n))), reply);
     }
     for node in &mut nodes {
-        node.until("copies everywhere again", are_all_copied);
+        node.until("copies everywhere again", has_all_copies);
     }
 }

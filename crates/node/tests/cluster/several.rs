@@ -1,6 +1,6 @@
 //! Writes of several slots: refused where one could be without the other.
 
-use crate::node::{Node, connect_all, settings};
+use crate::node::{Node, connect_all, has_all_copies, settings};
 use crate::plain::{spread, text};
 use rufous_base::slot::slot_of;
 use rufous_coordinator::meeting::Meeting;
@@ -17,9 +17,7 @@ fn start() -> Vec<Node> {
     let mut nodes = vec![Node::start(2, settings()), Node::start(1, settings())];
     connect_all(&mut nodes);
     for node in &mut nodes {
-        node.until("copies everywhere", |info| {
-            info["cluster_slots_member"] == "16384" && info["cluster_slots_whole"] == "16384"
-        });
+        node.until("copies everywhere", has_all_copies);
     }
     nodes
 }
