@@ -1,7 +1,8 @@
 //! `cargo xtask sim`: builds the simulator and runs seeds of a scenario, those that failed once first.
 
 use crate::{process, project};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use std::sync::Mutex;
 
 /// The scenarios, and how many seeds of each the whole test run takes: a minute at most.
 const SHORT: [(&str, u64); 4] = [
@@ -30,19 +31,32 @@ pub(crate) struct Args {
     pub(crate) arguments: Vec<String>,
 }
 
-/// What the test run does: each seed of each scenario twice, so that a trace that differs is found.
+/// What the test run does: each seed of each scenario twice, so that a trace that differs is found. A scenario takes one
+/// core: two run at a time.
 pub(crate) fn run_short() -> Result<bool> {
-    let mut passed = true;
-    for (scenario, seeds) in SHORT {
-        passed &= run(&Args {
-            scenario: scenario.into(),
-            seeds: Some(seeds),
-            seed: None,
-            no_build: true,
-            arguments: vec!["--twice".into()],
-        })?;
-    }
-    Ok(passed)
+    let left = Mutex::new(SHORT.iter());
+    let lane = || {
+        let mut passed = true;
+        loop {
+            let next = left.lock().ok().and_then(|mut left| left.next());
+            let Some(&(scenario, seeds)) = next else {
+                return Ok(passed);
+            };
+            passed &= run(&Args {
+                scenario: scenario.into(),
+                seeds: Some(seeds),
+                seed: None,
+                no_build: true,
+                arguments: vec!["--twice".into()],
+            })?;
+        }
+    };
+    std::thread::scope(|threads| {
+        let other = threads.spawn(lane);
+        let passed: Result<bool> = lane();
+        let others = other.join().map_err(|_| anyhow!("a thread panicked"))?;
+        Ok(passed? & others?)
+    })
 }
 
 pub(crate) fn run(args: &Args) -> Result<bool> {

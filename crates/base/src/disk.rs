@@ -52,7 +52,8 @@ pub struct DiskRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiskOp {
     /// Makes an empty file, also where there is one of that name, and reserves
-    /// room for `reserve` bytes where the file system can (they read as zeros).
+    /// room for `reserve` bytes where the file system can (they read as zeros). Of a few
+    /// bytes only the length is made, for which a full disk has room.
     Create {
         file: FileName,
         reserve: u64,

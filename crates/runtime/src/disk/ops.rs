@@ -186,10 +186,16 @@ impl Ops {
     }
 }
 
+/// So few bytes are a length alone, which a full disk can give, too.
+const LENGTH_ALONE: u64 = 512;
+
 /// Where the file system cannot reserve, the file gets its length at least.
 fn reserve_room(file: &File, bytes: u64) -> io::Result<()> {
     if bytes == 0 {
         return Ok(());
+    }
+    if bytes <= LENGTH_ALONE {
+        return file.set_len(bytes);
     }
     match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, bytes)) {
         Ok(()) => Ok(()),
