@@ -4,6 +4,7 @@ use super::chains::{Fate, Item};
 use super::{Message, Outcome, Work, Worker};
 use crate::batch::{Batch, Header, ReplyRange, Request, Status};
 use crate::lock::Scope;
+use crate::planted::{self, Planted};
 use crate::program::Program;
 use rufous_base::{Args, Now, Output, Until, WorkerId};
 use std::collections::BTreeMap;
@@ -143,13 +144,22 @@ impl<P: Program> Worker<P> {
         to: WorkerId,
         (until, message): (Until, Message),
     ) {
-        let journaled = self.shard.journal().len();
+        let journaled = self.journaled();
         match &mut self.chains {
             Some(chains) if until == Until::Logged && chains.awaits(slots, journaled) => {
                 chains.withhold(slots, Item::Message(to, message));
             }
             _ => self.pass_on(now, to, (until, message)),
         }
+    }
+
+    /// The length of the journal, as replies see it.
+    #[inline]
+    fn journaled(&mut self) -> usize {
+        if planted::is(Planted::ExpiryNotAwaited) && !self.shard.observers().journal_tells() {
+            return 0;
+        }
+        self.shard.journal().len()
     }
 
     /// Sends a message that waits for no copies.
@@ -171,7 +181,7 @@ impl<P: Program> Worker<P> {
         if slots.is_empty() {
             return false;
         }
-        let journaled = self.shard.journal().len();
+        let journaled = self.journaled();
         let chains = self.chains.as_deref_mut();
         let Some(chains) = chains.filter(|chains| chains.awaits(slots, journaled)) else {
             return false;
