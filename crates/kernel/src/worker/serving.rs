@@ -98,6 +98,12 @@ impl<P: Program> Worker<P> {
         chains.map_or_else(Vec::new, |chains| chains.broken())
     }
 
+    /// The number of slots of which this node is the head and which it does not serve now.
+    pub fn unserved_slots(&self, now: Now) -> usize {
+        let chains = self.chains.as_ref();
+        chains.map_or(0, |chains| chains.unserved(now))
+    }
+
     pub fn chain_figures(&self) -> Option<ChainFigures> {
         Some(ChainFigures {
             waiting: self.commit.gates() as u64,

@@ -34,7 +34,7 @@ fn logged(meeting: &Meeting, folder: &Path) -> Node {
     })
 }
 
-fn all_whole(nodes: &mut [Node], copies: u64) {
+pub(crate) fn all_whole(nodes: &mut [Node], copies: u64) {
     let slots = copies * 16_384;
     loop {
         let infos: Vec<_> = nodes.iter_mut().map(Node::info).collect();

@@ -18,7 +18,7 @@ pub(crate) struct Running {
     child: Child,
     lines: Receiver<String>,
     said: Vec<String>,
-    port: u16,
+    pub(crate) port: u16,
     dir: tempfile::TempDir,
 }
 
@@ -37,7 +37,7 @@ impl Running {
         Self::start_in(dir, free_ports(), nodes)
     }
 
-    fn start_in(dir: tempfile::TempDir, port: u16, nodes: u16) -> Self {
+    pub(crate) fn start_in(dir: tempfile::TempDir, port: u16, nodes: u16) -> Self {
         Self::start_with(dir, port, nodes, &["--coordinator", "process"])
     }
 
@@ -77,7 +77,7 @@ impl Running {
         }
     }
 
-    fn at(&self, node: u16) -> String {
+    pub(crate) fn at(&self, node: u16) -> String {
         format!("127.0.0.1:{}", self.port + node - 1)
     }
 

@@ -6,10 +6,12 @@
 //! - `running`: from the start of a node to its end
 //! - `tls`: the port for TLS
 //! - `clusters`: several nodes on this machine
+//! - `forgotten`: a node that is gone for good is removed
 //! - `through_etcd`: those that agree through a real etcd
 
 mod backup;
 mod clusters;
+mod forgotten;
 mod program;
 mod running;
 mod secrets;

@@ -31,6 +31,8 @@ struct Hands<C> {
     control: Control,
     /// The origin of the time that the control sees.
     began: Instant,
+    /// Why no lattice key is served, as it was last logged.
+    waits: Option<String>,
 }
 
 /// Follows the coordinator until the node stops, then leaves it.
@@ -54,6 +56,7 @@ pub async fn serve<C: Coordinator>(
         cluster,
         teller,
         began: Instant::now(),
+        waits: None,
     };
     tokio::select! {
         why = hands.run() => {
@@ -74,6 +77,7 @@ impl<C: Coordinator> Hands<C> {
             let view = news.borrow_and_update().clone();
             let observed = self.observe(&view);
             let actions = self.control.decide(self.now_us(), &observed);
+            self.look_at_health();
             self.show(&view);
             for action in actions {
                 if let Err(why) = self.act(action).await {
@@ -121,6 +125,7 @@ impl<C: Coordinator> Hands<C> {
             alive: alive.collect(),
             health: health.collect(),
             removed: BTreeSet::new(),
+            forgets: self.cluster.about.forgets(),
             data: match self.cluster.unclaimed {
                 Some(_) => Data::Unclaimed,
                 None => Data::Claimed,
@@ -171,6 +176,15 @@ impl<C: Coordinator> Hands<C> {
             Action::Report { to } => self.report(to),
             Action::ForgetReports => self.cluster.common.reports.forget_others(),
             Action::Unfit { before, now } => log_unfit(&before, &now),
+            Action::Forgotten { id, kept } => {
+                self.cluster.about.has_forgotten(id);
+                match kept {
+                    Some(why) => tracing::warn!(%id, why, "cannot remove a member"),
+                    None => {
+                        tracing::info!(%id, "the member leaves the cluster, as an operator wants")
+                    }
+                }
+            }
             Action::Propose { expected, next } => self.propose(expected, &next).await,
         }
         Ok(())
@@ -227,13 +241,24 @@ impl<C: Coordinator> Hands<C> {
         }
     }
 
-    /// Announces changes of this node, until the coordinator has them.
-    async fn announce(&self) {
-        let about = &self.cluster.about;
+    /// Takes what the workers report.
+    fn look_at_health(&mut self) {
         let health = self.cluster.common.health.known();
         let heard = health.hears.as_ref().map_or(0, BTreeSet::len);
         self.cluster.shown.set_health(health.ails.is_some(), heard);
-        about.set_health(health);
+        if health.waits != self.waits {
+            self.waits.clone_from(&health.waits);
+            match &self.waits {
+                Some(why) => tracing::warn!(why, "lattice keys are not served"),
+                None => tracing::info!("lattice keys are served"),
+            }
+        }
+        self.cluster.about.set_health(health);
+    }
+
+    /// Announces changes of this node, until the coordinator has them.
+    async fn announce(&self) {
+        let about = &self.cluster.about;
         let Some((member, health)) = about.news() else {
             return;
         };

@@ -27,7 +27,7 @@
 //! | `way` | the nodes of a request's keys, for all other clients |
 //! | `forward` | requests for other nodes; `split`: those of several nodes, or about all keys |
 //! | `serve` | requests of other nodes; `jobs`: the receivers of their replies; `words`: requests as bytes |
-//! | `gossip` | lattice keyspaces that other nodes share |
+//! | `gossip` | lattice keyspaces that other nodes share, and why they are not served |
 //! | `front` | the border to the front of a worker |
 
 pub mod about;

@@ -12,12 +12,13 @@
 //! worker that has not adopted that number yet keeps the message until it has, and one that has
 //! adopted a later number drops it.
 //!
-//! `number` describes how a worker adopts a number; `figures` has the counters.
+//! `number` describes how a worker adopts a number; `figures` has the counters, and why lattice keys
+//! are not served.
 
 mod figures;
 mod number;
 
-pub use figures::NodeFigures;
+pub use figures::{NodeFigures, Unserved};
 
 use crate::durable::Note;
 use crate::replicate::batch::Batch;

@@ -1,6 +1,6 @@
 //! Lattice keyspaces that other nodes have too: passes events on to `nodes`.
 
-use super::nodes::{Early, FromPeer, NodeFigures};
+use super::nodes::{Early, FromPeer, NodeFigures, Unserved};
 use super::stamps::not_coordination_free;
 use super::{Call, Lattices, Out, Store};
 use crate::multi::NodeAction;
@@ -177,7 +177,16 @@ impl Lattices {
 
     pub(in crate::worker) fn node_figures(&self) -> Option<NodeFigures> {
         let nodes = self.nodes.as_ref()?;
-        Some(nodes.figures(&self.replicas))
+        Some(NodeFigures {
+            waiting: u64::from(self.unserved().is_some()),
+            ..nodes.figures(&self.replicas)
+        })
+    }
+
+    /// Why no lattice key is served, if there are lattice keyspaces and none is.
+    pub(in crate::worker) fn unserved(&self) -> Option<Unserved> {
+        let nodes = self.nodes.as_ref().filter(|_| self.table.has_lattice())?;
+        nodes.unserved(&self.replicas)
     }
 
     /// Why replicas do not allow a command on whole databases.

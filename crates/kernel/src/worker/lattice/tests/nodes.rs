@@ -1,5 +1,6 @@
 //! Two nodes of one worker each.
 
+use super::super::Unserved;
 use super::{Host, at, hosts};
 use crate::multi::NodeAction;
 use crate::replicate::gossip::{Peer, Sent};
@@ -91,6 +92,36 @@ fn lattice_keys_are_served_once_the_other_node_has_sent_its_state() {
     exchange(&mut nodes, 400..2_000, |_| false);
     assert!(nodes.iter().all(|node| !node.lattices.awaits_nodes()));
     assert_eq!(nodes[0].shard.marks().node(), Some(0));
+}
+
+#[test]
+fn a_start_says_which_nodes_it_waits_for_until_they_are_removed() {
+    let mut node = node();
+    assert_eq!(node.lattices.unserved(), Some(Unserved::NoMember));
+    let two = mapping(2);
+    node.with(|lattices, store, _| lattices.on_mapping(at(0), (&two, NodeNo(0)), store));
+    (1..400).for_each(|ms| drop(say(&mut node, at(ms))));
+    let awaits = |up: &[u16], away: &[u16]| {
+        Some(Unserved::Awaits {
+            up: up.to_vec(),
+            away: away.to_vec(),
+        })
+    };
+    assert_eq!(node.lattices.unserved(), awaits(&[], &[1]));
+    let figures = node.lattices.node_figures().expect("of a cluster");
+    assert_eq!((figures.serving, figures.waiting), (0, 1));
+    node.lattices.on_peer_up(NodeNo(1));
+    assert_eq!(node.lattices.unserved(), awaits(&[1], &[]));
+    node.lattices.on_peer_down(NodeNo(1));
+    // The other one is removed from the mapping: no node is left to wait for.
+    let mut one = mapping(1);
+    (one.epoch, one.next) = (2, 2);
+    node.with(|lattices, store, _| lattices.on_mapping(at(400), (&one, NodeNo(0)), store));
+    (400..410).for_each(|ms| drop(say(&mut node, at(ms))));
+    assert!(!node.lattices.awaits_nodes());
+    assert_eq!(node.lattices.unserved(), None);
+    let figures = node.lattices.node_figures().expect("of a cluster");
+    assert_eq!((figures.serving, figures.waiting), (1, 0));
 }
 
 #[test]
