@@ -30,9 +30,6 @@ pub enum Planted {
     CopiedOver,
     /// A learner does not notice missing parts of a copy.
     PartsNotCounted,
-    /// Replies wait for all writes of their worker, not for those of their slots. It is planted where
-    /// replies are kept, in the kernel.
-    GatesOfWorker,
 }
 
 #[cfg(feature = "planted-faults")]
@@ -49,7 +46,7 @@ mod on {
         PLANTED.with(|planted| planted.set(fault));
     }
 
-    pub fn is(fault: Planted) -> bool {
+    pub(crate) fn is(fault: Planted) -> bool {
         PLANTED.with(|planted| planted.get() == Some(fault))
     }
 }
@@ -58,10 +55,10 @@ mod on {
 pub use on::plant;
 
 #[cfg(feature = "planted-faults")]
-pub use on::is;
+pub(crate) use on::is;
 
 #[cfg(not(feature = "planted-faults"))]
 #[inline(always)]
-pub fn is(_fault: Planted) -> bool {
+pub(crate) fn is(_fault: Planted) -> bool {
     false
 }

@@ -129,19 +129,12 @@ impl Front {
             self.finish_running(now, running);
             return false;
         }
-        let keys = if self.kernel.splits() {
-            self.needs(&mut running).keys
-        } else {
-            Vec::new()
-        };
         let start = reply.out.mark();
         reply.array(running.batch.requests.len());
         if self.run_list(now, exec, &mut running, start, reply.out) {
             self.kernel.serve_waiters(now);
-            let header = running.header;
             self.finish_running(now, running);
-            let keys = keys.iter().map(|(_, key)| &**key);
-            return self.kernel.keeps_reply(&header, keys, start, reply.out);
+            return false;
         }
         running.out.append_range(reply.out, start, reply.out.mark());
         reply.out.truncate(start);
@@ -240,8 +233,7 @@ impl Front {
         self.finish_running(now, running);
         if let Some(held) = held {
             self.kernel.release_held(held, now, &header, out);
-            self.deliver_outcomes(fx);
-            return;
+            return self.deliver_outcomes(fx);
         }
         let Some(connection) = self.connections.get(header.conn) else {
             return;
