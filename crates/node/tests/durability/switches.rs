@@ -21,7 +21,10 @@ fn stop_at_once(node: &mut Node, by_signal: bool) {
     crate::audit::wire::encode(&set, &mut bytes);
     client.send(&bytes).expect("sent");
     if by_signal {
-        std::thread::sleep(Duration::from_millis(3));
+        // What has not arrived is not promised.
+        node.until("it has arrived", || {
+            node.info("aof_switching") == "1" || node.info("aof_enabled") == "1"
+        });
         node.signal("TERM");
     } else {
         assert!(node.client().run(&["SHUTDOWN"]).is_err());
