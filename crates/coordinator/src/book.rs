@@ -117,8 +117,9 @@ impl Book {
     pub(crate) fn show(&self, me: NodeId, lease: i64, view: &mut View) {
         view.is_current = true;
         view.is_member = self.members.get(&me).is_some_and(|own| own.lease == lease);
-        if let Some(state) = &self.state {
-            view.advance(state.clone());
+        match &self.state {
+            Some(state) => view.advance(state.clone()),
+            None => view.has_none(),
         }
         let oldest = self.members.values().min_by_key(|entry| entry.created);
         view.leader = oldest.map(|entry| entry.member.id);
@@ -214,6 +215,31 @@ mod tests {
         assert_eq!(put(5), Some((5, vec![5])));
         assert_eq!(put(4), Some((5, vec![5])));
         assert_eq!(put(6), Some((6, vec![6])));
+    }
+
+    #[test]
+    fn an_etcd_that_went_back_is_noticed() {
+        let keys = Keys::new("birds");
+        let mut seen = View::default();
+        let mut behind = |epoch: u64| {
+            let mut book = Book::new(keys.clone());
+            if epoch > 0 {
+                let state = AgreedMapping {
+                    epoch,
+                    mapping: Vec::new(),
+                };
+                let put = book.put(keys.mapping.as_bytes(), &encode_state(&state), 1, 0);
+                assert_eq!(put, Ok(()));
+            }
+            view(&book, &mut seen);
+            (seen.epoch(), seen.behind)
+        };
+        assert_eq!(behind(0), (0, None));
+        assert_eq!(behind(5), (5, None));
+        assert_eq!(behind(4), (5, Some(4)));
+        assert_eq!(behind(0), (5, Some(0)));
+        assert_eq!(behind(5), (5, None));
+        assert_eq!(behind(6), (6, None));
     }
 
     #[test]

@@ -49,6 +49,7 @@ impl Local {
             state: state.clone(),
             leader: Some(me.id),
             members: [(me.id, me)].into(),
+            behind: None,
         };
         let inner = Inner {
             folder: folder.to_owned(),
@@ -114,7 +115,8 @@ fn away(error: io::Error) -> Error {
     Error::Away(error.to_string())
 }
 
-pub(crate) fn write(folder: &Path, state: &AgreedMapping) -> io::Result<()> {
+/// Puts a mapping into a folder, in place of the last one.
+pub fn write(folder: &Path, state: &AgreedMapping) -> io::Result<()> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&[0; 8]);
     bytes.extend_from_slice(&state.epoch.to_le_bytes());
@@ -127,6 +129,11 @@ pub(crate) fn write(folder: &Path, state: &AgreedMapping) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(&next, folder.join(NAME))?;
     File::open(folder)?.sync_all()
+}
+
+/// The mapping in a folder.
+pub fn read_in(folder: &Path) -> Result<Option<AgreedMapping>, Error> {
+    read(&folder.join(NAME))
 }
 
 /// A damaged file is an error: without it the earlier epochs are unknown.

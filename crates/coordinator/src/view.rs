@@ -39,6 +39,9 @@ pub struct View {
     /// The leader, which plans: the oldest member. For a moment two nodes may take themselves for
     /// it; proposals decide.
     pub leader: Option<NodeId>,
+    /// The epoch that the coordinator has now, if it had a later one before: it was restored to an
+    /// earlier state. [`Self::state`] is that of the later one.
+    pub behind: Option<u64>,
 }
 
 impl View {
@@ -48,8 +51,14 @@ impl View {
 
     /// Applies a state, unless a newer one is known.
     pub(crate) fn advance(&mut self, state: AgreedMapping) {
+        self.behind = (state.epoch < self.epoch()).then_some(state.epoch);
         if state.epoch > self.epoch() {
             self.state = Some(state);
         }
+    }
+
+    /// The coordinator has no mapping.
+    pub(crate) fn has_none(&mut self) {
+        self.behind = self.state.as_ref().map(|_| 0);
     }
 }

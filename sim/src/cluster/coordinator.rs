@@ -8,7 +8,7 @@ use super::world::{What, World};
 use crate::engine::random::Random;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
-use rufous_cluster::control::{Action, Control, Outcome, Settings, Stored, View};
+use rufous_cluster::control::{Action, Control, Kept, Outcome, Settings, Stored, View};
 use rufous_mapping::planner::{Health, Learned, Limits};
 use rufous_mapping::{Chain, Chains, Mapping, Member, NodeId, NodeNo};
 use rufous_wire::mapping::{decode_health, encode, encode_announcement};
@@ -125,6 +125,7 @@ pub(super) fn control(me: NodeId, copies: usize, workers: usize) -> Control {
         workers,
         apart_us: 0,
         limits,
+        kept: Kept::default(),
     })
 }
 

@@ -10,6 +10,9 @@
 //!    any client of it could have written.
 //! 2. The leader is a hint. Of two proposals for one epoch the coordinator takes one.
 //! 3. No request waits for the control.
+//! 4. No mapping is applied that is not one of those that followed the last known one: a coordinator
+//!    that was restored to an earlier state hands out epochs a second time. From then on nothing is
+//!    applied or proposed until it has the last known mapping again.
 
 mod reach;
 #[cfg(test)]
@@ -34,6 +37,17 @@ pub struct Settings {
     /// Least time between two epochs; see `limits::EPOCHS_APART_US` in `crates/base`.
     pub apart_us: u64,
     pub limits: Limits,
+    /// What the node has kept of its earlier run.
+    pub kept: Kept,
+}
+
+/// What a node keeps of mappings beside its data.
+#[derive(Clone, Debug, Default)]
+pub struct Kept {
+    /// The last one that it applied.
+    pub mapping: Option<Arc<Mapping>>,
+    /// Whether the coordinator did not have that one when it was last seen.
+    pub is_behind: bool,
 }
 
 /// What the coordinator has stored, not checked yet.
@@ -61,6 +75,8 @@ pub struct View<'a> {
     pub is_member: bool,
     pub leader: Option<NodeId>,
     pub stored: Option<Stored<'a>>,
+    /// The epoch that the coordinator has now, if that of `stored` is one that it had earlier.
+    pub behind: Option<u64>,
     /// Live nodes as they announce themselves; [`announced`] checks them.
     pub alive: BTreeMap<NodeId, Member>,
     /// What live nodes say of their health.
@@ -86,6 +102,10 @@ pub enum Action {
         /// This node's number, if it differs from that of an earlier mapping.
         numbered: Option<NodeNo>,
     },
+    /// The coordinator has lost mappings, or has others now: log that, and keep it beside the data.
+    WentBack { found: u64, known: u64 },
+    /// The coordinator has the last known mapping again: log that, and keep it beside the data.
+    CaughtUp { epoch: u64 },
     /// The coordinator has an invalid mapping; the node keeps the last valid one.
     Refused { epoch: u64, why: &'static str },
     /// A worker has not been told of the mapping yet.
@@ -132,19 +152,22 @@ pub struct Control {
     proposed_us: Option<u64>,
     /// The last problem that was logged, so that it is logged once.
     said: String,
+    /// Whether the coordinator has lost mappings that this node knows.
+    is_behind: bool,
 }
 
 impl Control {
     pub fn new(settings: Settings) -> Self {
         Self {
             told: vec![0; settings.workers],
-            settings,
             mapping: None,
             away: BTreeMap::new(),
             reach: Reach::default(),
             unfit: BTreeMap::new(),
             proposed_us: None,
             said: String::new(),
+            is_behind: settings.kept.is_behind,
+            settings,
         }
     }
 
@@ -165,7 +188,10 @@ impl Control {
 
     pub fn decide(&mut self, now_us: u64, view: &View<'_>) -> Vec<Action> {
         let mut actions = Vec::new();
-        self.follow(view, &mut actions);
+        self.look_back(view, &mut actions);
+        if !self.is_behind {
+            self.follow(view, &mut actions);
+        }
         if actions.last() == Some(&Action::Stop) {
             return actions;
         }
@@ -192,14 +218,49 @@ impl Control {
         None
     }
 
+    /// Whether the coordinator has the last known mapping, or one that it has agreed on later.
+    fn look_back(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+        let known = self
+            .mapping
+            .as_ref()
+            .or(self.settings.kept.mapping.as_ref());
+        let Some(known) = known.filter(|_| view.is_current) else {
+            return;
+        };
+        let stored = view.stored.filter(|_| view.behind.is_none());
+        let found = stored.map_or(view.behind.unwrap_or(0), |stored| stored.epoch);
+        // Once it has gone back, a later epoch may be another one than that of the same number.
+        let has_known = |stored: Stored<'_>| {
+            stored.epoch == known.epoch && decode(stored.mapping).is_ok_and(|has| has == **known)
+        };
+        let is_behind = if self.is_behind {
+            !stored.is_some_and(has_known)
+        } else {
+            found < known.epoch
+        };
+        if is_behind == self.is_behind {
+            return;
+        }
+        self.is_behind = is_behind;
+        let known = known.epoch;
+        actions.push(if is_behind {
+            Action::WentBack { found, known }
+        } else {
+            Action::CaughtUp { epoch: known }
+        });
+    }
+
     /// Applies the stored mapping, if it is newer and valid.
     fn follow(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
         let known = self.mapping.as_deref();
         let epoch = known.map_or(0, |mapping| mapping.epoch);
-        let Some(stored) = view.stored.filter(|stored| stored.epoch > epoch) else {
+        let kept = self.settings.kept.mapping.as_deref();
+        let least = kept.map_or(0, |kept| kept.epoch);
+        let is_new = |stored: &Stored<'_>| stored.epoch > epoch && stored.epoch >= least;
+        let Some(stored) = view.stored.filter(is_new) else {
             return;
         };
-        let mapping = match judge(&stored, known) {
+        let mapping = match judge(&stored, known.or(kept)) {
             Ok(mapping) => mapping,
             Err(why) => {
                 let epoch = stored.epoch;
@@ -246,7 +307,8 @@ impl Control {
 
     /// Proposes the next epoch, if this node is the leader and there is one.
     fn plan(&mut self, now_us: u64, view: &View<'_>, actions: &mut Vec<Action>) {
-        if !(view.is_current && view.is_member && view.leader == Some(self.settings.me)) {
+        let leads = view.is_current && view.is_member && view.leader == Some(self.settings.me);
+        if !leads || self.is_behind {
             // A later term as leader measures from its own start.
             self.away.clear();
             self.reach.forget();

@@ -41,6 +41,7 @@ fn control() -> Control {
         workers: 2,
         apart_us: EPOCHS_APART_US,
         limits: Limits::default(),
+        kept: Kept::default(),
     })
 }
 
@@ -65,6 +66,8 @@ fn brief(action: &Action) -> String {
             let numbered = numbered.map_or(String::new(), |no| format!(" as {}", no.0));
             format!("adopted {}{numbered}", mapping.epoch)
         }
+        Action::WentBack { found, known } => format!("went back from {known} to {found}"),
+        Action::CaughtUp { epoch } => format!("caught up with {epoch}"),
         Action::Refused { epoch, .. } => format!("refused {epoch}"),
         Action::Tell { worker, mapping } => format!("tell {worker} of {}", mapping.epoch),
         Action::Report { to } => format!("report to {}", to.0),
@@ -257,4 +260,77 @@ fn announcements_are_of_the_node_and_start_that_they_say() {
     assert_eq!(announced(OTHER, 1, &about), None);
     assert_eq!(announced(ME, 2, &about), None);
     assert_eq!(announced(ME, 1, &[0xff; 5]), None);
+}
+
+/// Three epochs of a cluster, and another one with the number of the last.
+fn history() -> (Vec<Mapping>, Mapping) {
+    let third = NodeId([3; 20]);
+    let first = next(&Mapping::new(1), &[ME]);
+    let second = next(&first, &[ME, OTHER]);
+    let other = next(&second, &[ME, OTHER, third]);
+    let last = next(&second, &[ME, OTHER]);
+    assert_ne!(last, other);
+    (vec![first, second, last], other)
+}
+
+#[test]
+fn a_coordinator_that_went_back_changes_nothing() {
+    let (all, other) = history();
+    let bytes: Vec<Vec<u8>> = all.iter().map(encode).collect();
+    let last = view(ME, Some((3, &bytes[2])), &[ME, OTHER]);
+    let mut control = control();
+    let first = control.decide(0, &last);
+    assert!(matches!(first[0], Action::Adopted { .. }), "{first:?}");
+    (0..2).for_each(|worker| control.on_told(worker, 3));
+    // It was restored: this process has seen the later one.
+    let back = View {
+        behind: Some(2),
+        ..last.clone()
+    };
+    let went = ["went back from 3 to 2", "forget"];
+    check(&mut control, 1_000_000, &back, &went);
+    check(&mut control, 2_000_000, &back, &["forget"]);
+    // Others have gone on from there: neither the same number nor a later one is what followed.
+    let encoded = encode(&other);
+    let wrong = view(ME, Some((3, &encoded)), &[ME, OTHER]);
+    check(&mut control, 3_000_000, &wrong, &["forget"]);
+    let later = encode(&next(&other, &[ME]));
+    let later = view(ME, Some((4, &later)), &[ME, OTHER]);
+    check(&mut control, 4_000_000, &later, &["forget"]);
+    let again = control.decide(5_000_000, &last);
+    assert_eq!(brief(&again[0]), "caught up with 3");
+}
+
+#[test]
+fn a_node_that_starts_knows_the_last_mapping_of_its_earlier_run() {
+    let (all, _) = history();
+    let bytes: Vec<Vec<u8>> = all.iter().map(encode).collect();
+    let start = |is_behind| {
+        let mut control = control();
+        control.settings.kept.mapping = Some(Arc::new(all[1].clone()));
+        control.is_behind = is_behind;
+        control
+    };
+    let stored = |epoch: u64| view(ME, Some((epoch, &bytes[epoch as usize - 1])), &[ME, OTHER]);
+    let begins = |is_behind, view: &View<'_>| {
+        let actions = start(is_behind).decide(0, view);
+        actions.iter().map(brief).next().unwrap_or_default()
+    };
+    assert_eq!(begins(false, &stored(1)), "went back from 2 to 1");
+    // Nor does it begin a new cluster where the coordinator has nothing.
+    assert_eq!(
+        begins(false, &view(ME, None, &[ME])),
+        "went back from 2 to 0"
+    );
+    assert!(begins(false, &stored(2)).starts_with("adopted 2"));
+    assert!(begins(false, &stored(3)).starts_with("adopted 3"));
+    // What it noticed in its earlier run holds.
+    assert_eq!(begins(true, &stored(1)), "forget");
+    assert_eq!(begins(true, &stored(3)), "forget");
+    assert_eq!(begins(true, &stored(2)), "caught up with 2");
+    let away = View {
+        is_current: false,
+        ..stored(1)
+    };
+    assert_eq!(begins(false, &away), "forget");
 }

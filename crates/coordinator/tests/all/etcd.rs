@@ -266,6 +266,31 @@ async fn history_that_a_watch_needs_is_compacted_away() {
 }
 
 #[tokio::test]
+async fn etcd_is_restored_to_an_earlier_state() {
+    if !rufous_skip::has_program("etcd") {
+        return;
+    }
+    limited(async {
+        let mut server = Server::start();
+        let one = enter(&server, 1, 1).await;
+        insist(&one, b"first").await;
+        server.kill();
+        let backup = server.save();
+        server.begin();
+        sees(&one, |view| view.is_member).await;
+        insist(&one, b"second").await;
+        sees(&one, |view| view.epoch() == 2).await;
+        server.kill();
+        server.restore(&backup);
+        server.begin();
+        let view = sees(&one, |view| view.behind.is_some()).await;
+        assert_eq!((view.behind, view.epoch()), (Some(1), 2));
+        assert_eq!(view.state.expect("a state").mapping, b"second");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_others_write_harms_nobody() {
     if !rufous_skip::has_program("etcd") {
         return;

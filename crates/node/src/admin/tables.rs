@@ -154,6 +154,8 @@ metrics! {
     COORDINATOR: Seen {
         rufous_cluster_coordinator_up "1 if the coordinator reports changes to the node."
             => |seen| u64::from(seen.is_current);
+        rufous_cluster_coordinator_behind "1 if the coordinator was restored to an earlier mapping: the node refuses it."
+            => |seen| u64::from(seen.went_back);
         rufous_cluster_alive "1 if the coordinator counts the node as alive." => |seen| u64::from(seen.is_member);
         rufous_cluster_nodes_alive "Nodes that the coordinator counts as alive." => |seen| seen.alive;
         rufous_cluster_nodes_heard "Members that the node has heard lately." => |seen| seen.heard;

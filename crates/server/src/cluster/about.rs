@@ -18,10 +18,16 @@ struct Inner {
     is_news: bool,
     status: Option<Arc<Status>>,
     /// The inputs that `status` was computed from.
-    made_of: (u64, Alive, bool),
+    made_of: (u64, Alive, bool, bool),
+    /// Whether the coordinator has lost mappings that the node knows.
+    went_back: bool,
     /// All slots have had all their copies once, including those of this incarnation of the node.
     was_whole: bool,
 }
+
+/// Why a node has no mapping whose coordinator was restored.
+const WENT_BACK: &str =
+    "the coordinator was restored to an earlier mapping than the last one that this node knows";
 
 impl About {
     /// Sets the announcement of a starting node.
@@ -68,11 +74,13 @@ impl About {
 
     /// Records the agreed mapping, and the live nodes.
     pub fn see(&self, mapping: &Mapping, alive: Alive, is_current: bool) {
-        let made_of = (mapping.epoch, alive, is_current);
+        let went_back = self.lock().went_back;
+        let made_of = (mapping.epoch, alive, is_current, went_back);
         if self.lock().made_of == made_of {
             return;
         }
-        let status = Status::of(mapping, &made_of.1, is_current);
+        let mut status = Status::of(mapping, &made_of.1, is_current);
+        status.went_back = went_back;
         let mut inner = self.lock();
         let own = inner.member.as_ref().is_some_and(|own| {
             let known = status
@@ -86,6 +94,11 @@ impl About {
         inner.made_of = made_of;
     }
 
+    /// Whether the coordinator has lost mappings that the node knows.
+    pub fn set_went_back(&self, went_back: bool) {
+        self.lock().went_back = went_back;
+    }
+
     pub fn status(&self) -> Option<Arc<Status>> {
         self.lock().status.clone()
     }
@@ -97,6 +110,7 @@ impl About {
         let inner = self.lock();
         match &inner.status {
             _ if inner.was_whole => None,
+            None if inner.went_back => Some(WENT_BACK.to_owned()),
             None => Some("no mapping of the cluster yet".to_owned()),
             Some(status) => Some(status.lacks()),
         }

@@ -46,6 +46,7 @@ pub async fn serve<C: Coordinator>(
         workers: teller.workers(),
         apart_us: EPOCHS_APART_US,
         limits: Limits::default(),
+        kept: cluster.kept.clone(),
     };
     let mut hands = Hands {
         control: Control::new(settings),
@@ -94,7 +95,8 @@ impl<C: Coordinator> Hands<C> {
 
     fn observe<'a>(&self, view: &'a coordinator::View) -> View<'a> {
         let me = NodeId(self.cluster.common.local.id);
-        let is_leader = view.leader == Some(me) && view.is_current && view.is_member;
+        let leads = view.leader == Some(me) && view.is_current && view.is_member;
+        let is_leader = leads && !self.cluster.shown.seen().went_back;
         self.cluster.shown.set_view(
             view.is_current,
             view.is_member,
@@ -115,6 +117,7 @@ impl<C: Coordinator> Hands<C> {
                 epoch: state.epoch,
                 mapping: &state.mapping,
             }),
+            behind: view.behind,
             alive: alive.collect(),
             health: health.collect(),
             removed: BTreeSet::new(),
@@ -140,7 +143,22 @@ impl<C: Coordinator> Hands<C> {
                     ));
                 }
             }
-            Action::Adopted { mapping, numbered } => log_adopted(&mapping, numbered),
+            Action::Adopted { mapping, numbered } => {
+                log_adopted(&mapping, numbered);
+                self.cluster.keeping.keep_later(mapping);
+            }
+            Action::WentBack { found, known } => {
+                tracing::error!(
+                    found,
+                    known,
+                    "the coordinator was restored to an earlier mapping: the node refuses it and continues with the last known one; membership cannot change until the coordinator has that one again, see docs/operations/coordinator.md"
+                );
+                self.set_behind(true);
+            }
+            Action::CaughtUp { epoch } => {
+                tracing::info!(epoch, "the coordinator has the last known mapping again");
+                self.set_behind(false);
+            }
             Action::Refused { epoch, why } => {
                 self.cluster.shown.note_refused();
                 tracing::error!(
@@ -156,6 +174,12 @@ impl<C: Coordinator> Hands<C> {
             Action::Propose { expected, next } => self.propose(expected, &next).await,
         }
         Ok(())
+    }
+
+    fn set_behind(&self, is_behind: bool) {
+        self.cluster.shown.set_went_back(is_behind);
+        self.cluster.about.set_went_back(is_behind);
+        self.cluster.keeping.set_behind_later(is_behind);
     }
 
     fn tell(&mut self, worker: usize, mapping: Arc<Mapping>) {

@@ -19,6 +19,7 @@
 //! | [`state`] | the state that all its threads share |
 //! | `start` | how a node joins its cluster; `etcd`: with etcd as the coordinator |
 //! | [`control`] | the control thread: it observes the coordinator and acts |
+//! | `kept` | the last mapping, beside the data: a coordinator that went back is noticed |
 //! | `unclaimed` | data that belongs to no cluster yet |
 //! | [`about`] | the node's announcement, and whether it is ready; [`status`]: the state of the cluster, [`versions`]: the programs of its nodes, [`preview`]: what other weights would move |
 //! | [`tls`] | certificates between nodes |
@@ -37,6 +38,7 @@ pub(crate) mod front;
 mod gossip;
 pub mod identity;
 pub(crate) mod jobs;
+mod kept;
 pub mod preview;
 pub(crate) mod redirect;
 mod serve;

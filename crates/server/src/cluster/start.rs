@@ -3,6 +3,7 @@
 use super::control;
 use super::etcd;
 use super::identity::{Identity, IdentityError};
+use super::kept::Keeping;
 use super::settings::{CoordinatorAddress, Settings, Wrong};
 use super::state::Cluster;
 use super::tls::{self, PeerCertificates};
@@ -92,6 +93,10 @@ impl Joining {
         }
         let mut cluster = Cluster::guarded(settings.clone(), local, auth);
         cluster.unclaimed = unclaimed;
+        cluster.keeping = Arc::new(Keeping::below(folder.as_deref(), settings));
+        cluster.kept = cluster.keeping.read()?;
+        cluster.shown.set_went_back(cluster.kept.is_behind);
+        cluster.about.set_went_back(cluster.kept.is_behind);
         Ok(Self {
             etcd: match &settings.coordinator {
                 CoordinatorAddress::Etcd(hosts) => {

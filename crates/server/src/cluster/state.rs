@@ -1,10 +1,12 @@
 //! The cluster state that all threads of a node share.
 
 use super::about::About;
+use super::kept::Keeping;
 use super::settings::Settings;
 use super::unclaimed::Unclaimed;
 use rufous_base::limits::LEASE_US;
 use rufous_cluster::common::Common;
+use rufous_cluster::control::Kept;
 use rufous_kernel::worker::ChainSettings;
 use rufous_wire::Local;
 use rufous_wire::proof::Auth;
@@ -22,6 +24,8 @@ pub struct Cluster {
     pub about: About,
     /// Why the node cannot be a member of the cluster.
     pub may_not: OnceLock<String>,
+    pub(super) keeping: Arc<Keeping>,
+    pub(super) kept: Kept,
 }
 
 /// What the control thread publishes for monitoring.
@@ -37,6 +41,8 @@ pub struct Shown {
     proposed: AtomicU64,
     /// Mappings of the coordinator that were refused.
     refused: AtomicU64,
+    /// Whether the coordinator has lost mappings that the node knows.
+    went_back: AtomicBool,
     /// Whether this node announces that it cannot take writes.
     ails: AtomicBool,
     /// Members that it hears.
@@ -52,6 +58,7 @@ pub struct Seen {
     pub alive: u64,
     pub proposed: u64,
     pub refused: u64,
+    pub went_back: bool,
     pub ails: bool,
     pub heard: u64,
 }
@@ -73,6 +80,8 @@ impl Cluster {
             unclaimed: None,
             about: About::default(),
             may_not: OnceLock::new(),
+            keeping: Arc::default(),
+            kept: Kept::default(),
         }
     }
 }
@@ -117,6 +126,10 @@ impl Shown {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(super) fn set_went_back(&self, went_back: bool) {
+        self.went_back.store(went_back, Ordering::Relaxed);
+    }
+
     pub fn seen(&self) -> Seen {
         Seen {
             is_current: self.is_current.load(Ordering::Relaxed),
@@ -125,6 +138,7 @@ impl Shown {
             alive: self.alive.load(Ordering::Relaxed),
             proposed: self.proposed.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
+            went_back: self.went_back.load(Ordering::Relaxed),
             ails: self.ails.load(Ordering::Relaxed),
             heard: self.heard.load(Ordering::Relaxed),
         }

@@ -18,6 +18,8 @@ pub struct Status {
     pub epoch: u64,
     /// Whether the coordinator is reachable; otherwise this is the last known state.
     pub is_current: bool,
+    /// Whether the coordinator was restored to an earlier state than this one.
+    pub went_back: bool,
     /// Copies that a slot is to have.
     pub copies: usize,
     /// Slots whose nodes can serve them, slots with all copies, and slots with fewer.
@@ -149,9 +151,10 @@ impl Status {
 
     /// A line for each figure and for each node.
     pub fn text(&self) -> String {
-        let coordinator = match self.is_current {
-            true => "current",
-            false => "away",
+        let coordinator = match (self.went_back, self.is_current) {
+            (true, _) => "behind",
+            (false, true) => "current",
+            (false, false) => "away",
         };
         let mut out = format!(
             "epoch:{}\r\ncoordinator:{coordinator}\r\ncopies:{}\r\nslots_served:{}\r\nslots_whole:{}\r\nslots_few:{}\r\nslots_learning:{}\r\n",
@@ -196,7 +199,10 @@ impl Status {
             let (name, value) = line.split_once(':')?;
             match name {
                 "epoch" => status.epoch = value.parse().ok()?,
-                "coordinator" => status.is_current = value == "current",
+                "coordinator" => {
+                    status.is_current = value != "away";
+                    status.went_back = value == "behind";
+                }
                 "copies" => status.copies = value.parse().ok()?,
                 "slots_served" => status.slots_served = value.parse().ok()?,
                 "slots_whole" => status.slots_whole = value.parse().ok()?,

@@ -82,6 +82,20 @@ impl Server {
         self.child = Some(child.expect("etcd (Debian: apt-get install etcd-server)"));
     }
 
+    /// A copy of what it has, while it does not run.
+    pub(crate) fn save(&self) -> tempfile::TempDir {
+        let copy = tempfile::tempdir().expect("a folder");
+        copy_to(&self.folder.path().join("data"), copy.path());
+        copy
+    }
+
+    /// Puts a copy in place of what it has, while it does not run.
+    pub(crate) fn restore(&self, copy: &tempfile::TempDir) {
+        let data = self.folder.path().join("data");
+        std::fs::remove_dir_all(&data).expect("removed");
+        copy_to(&copy.path().join("data"), self.folder.path());
+    }
+
     /// As by `kill -9`.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
@@ -153,6 +167,12 @@ pub(crate) fn certificate(folder: &Path, name: &str, authority: Option<&str>) {
     let done = command.output().expect("openssl");
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{said}");
+}
+
+/// Copies a folder into another one.
+fn copy_to(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(copied.expect("cp").success());
 }
 
 pub(crate) fn base64(bytes: &[u8]) -> String {

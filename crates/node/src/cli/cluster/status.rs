@@ -155,6 +155,11 @@ fn summary(status: &Status) -> String {
     if status.slots_learning > 0 {
         let _ = writeln!(text, "{} slots are on their way", status.slots_learning);
     }
+    if status.went_back {
+        text.push_str(
+            "the coordinator was restored to an earlier mapping, which the nodes refuse: nodes cannot join or leave until it has the last one again (docs/operations/coordinator.md)\n",
+        );
+    }
     if !status.is_current {
         text.push_str(
             "the coordinator is unreachable: this is the last known state, and nodes cannot join or leave\n",

@@ -31,9 +31,10 @@ pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) 
         "cluster_members",
         mapping.map_or(0, |m| m.members.len()),
     );
-    let coordinator = match seen.is_current {
-        true => "current",
-        false => "away",
+    let coordinator = match (seen.went_back, seen.is_current) {
+        (true, _) => "behind",
+        (false, true) => "current",
+        (false, false) => "away",
     };
     field(out, "cluster_coordinator", coordinator);
     field(out, "cluster_is_alive", u8::from(seen.is_member));
