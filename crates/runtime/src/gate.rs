@@ -76,6 +76,7 @@ impl Gate {
     }
 
     fn send(&mut self, held: Held, sockets: &mut Sockets) {
+        sockets.hold_for_end(&held.closes);
         sockets.send(&held.output, &held.writes);
         for (conn, close) in &held.closes {
             sockets.close(*conn, *close);

@@ -296,6 +296,17 @@ impl Sockets {
         }
     }
 
+    /// Prepares connections for the replies that they are closed after.
+    pub(crate) fn hold_for_end(&mut self, closes: &[(ConnId, Close)]) {
+        for (conn, close) in closes {
+            if *close == Close::AfterReplies
+                && let Some(conn) = self.get(*conn)
+            {
+                conn.stream.hold_for_end();
+            }
+        }
+    }
+
     /// Closes a connection; `Event::Gone` follows.
     pub(crate) fn close(&mut self, id: ConnId, close: Close) {
         let Some(conn) = self.get(id) else { return };

@@ -105,6 +105,18 @@ impl Stream {
         }
     }
 
+    /// The next bytes are the last ones: TCP sends them together with its end, so that a peer that
+    /// has read them finds the connection ended, and sends no request into it.
+    pub(super) fn hold_for_end(&self) {
+        let socket = match self {
+            Self::Tcp(s) => s,
+            Self::Tls(s) => &s.socket,
+            Self::Unix(_) | Self::Local(_) => return,
+        };
+        // Without it the peer finds out a moment later.
+        let _ = rustix::net::sockopt::set_tcp_cork(socket, true);
+    }
+
     /// Ends a connection whose last replies have been handed to the kernel.
     /// Unread bytes of the peer are read and discarded first: closing with unread
     /// bytes would reset the connection, and the peer might lose those replies.

@@ -180,6 +180,17 @@ impl Connection {
         self.first_seq.wrapping_add(self.slots.len() as u32)
     }
 
+    /// Whether nothing of its requests is pending: no reply, no request, no part of one, and no
+    /// transaction.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.slots.is_empty()
+            && self.suspended.is_none()
+            && self.deferred.is_empty()
+            && self.held.is_empty()
+            && !self.is_blocked()
+            && !self.transaction.is_open()
+    }
+
     /// Heap bytes held for requests that are incomplete or may not run.
     pub fn input_bytes(&self) -> usize {
         self.held.capacity() + self.parser.held_bytes()
