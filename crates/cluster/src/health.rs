@@ -1,10 +1,15 @@
-//! What workers report of this node's health, for its announcement: the nodes that they hear, and
-//! logs that cannot be written.
+//! What workers report of this node's health, for its announcement: the nodes that they hear, logs
+//! that cannot be written, lattice keys that are not served, and slots that are not.
 
+use rufous_base::limits::LEASE_US;
 use rufous_mapping::NodeNo;
 use rufous_mapping::planner::Health;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A slot that its head does not serve for this long is announced as one that is not served: a lease
+/// of an earlier chain has run out by then.
+const UNSERVED_US: u64 = LEASE_US;
 
 /// See the module's description.
 #[derive(Debug, Default)]
@@ -15,6 +20,18 @@ struct Reported {
     /// By worker.
     hears: BTreeMap<u16, BTreeSet<NodeNo>>,
     ails: BTreeMap<u16, String>,
+    /// Why no lattice key is served, by worker; present once the worker has reported.
+    waits: BTreeMap<u16, Option<String>>,
+    /// By worker.
+    unserved: BTreeMap<u16, Unserved>,
+}
+
+/// Slots of which this node is the head and that a worker does not serve.
+#[derive(Debug)]
+struct Unserved {
+    since_us: u64,
+    slots: usize,
+    lasts: bool,
 }
 
 impl Board {
@@ -32,6 +49,27 @@ impl Board {
         };
     }
 
+    /// Why a worker serves no lattice key, if there are lattice keyspaces and it serves none.
+    pub fn waits(&self, worker: u16, why: Option<String>) {
+        self.lock().waits.insert(worker, why);
+    }
+
+    /// How many slots a worker does not serve of which this node is the head. It counts once it lasts.
+    pub fn unserved(&self, worker: u16, now_us: u64, slots: usize) {
+        let mut reported = self.lock();
+        if slots == 0 {
+            reported.unserved.remove(&worker);
+            return;
+        }
+        let unserved = reported.unserved.entry(worker).or_insert(Unserved {
+            since_us: now_us,
+            slots,
+            lasts: false,
+        });
+        unserved.slots = slots;
+        unserved.lasts = now_us.saturating_sub(unserved.since_us) >= UNSERVED_US;
+    }
+
     /// What all workers have reported last.
     pub fn known(&self) -> Health {
         let reported = self.lock();
@@ -40,11 +78,52 @@ impl Board {
         Health {
             ails: ails.map(|(worker, why)| format!("worker {worker}: {why}")),
             hears: Some(hears.copied().collect()),
+            waits: if reported.waits.is_empty() {
+                Some("its workers have yet to begin".to_owned())
+            } else {
+                reported.waits.values().flatten().next().cloned()
+            },
+            unserved: {
+                let lasting = reported.unserved.values().filter(|of| of.lasts);
+                lasting.map(|of| of.slots).sum()
+            },
         }
     }
 
     /// No holder of the lock panics, and the data would be valid even then.
     fn lock(&self) -> MutexGuard<'_, Reported> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_that_are_not_served_count_once_that_lasts() {
+        let board = Board::default();
+        board.unserved(0, 10, 5);
+        board.unserved(1, 10, 2);
+        assert_eq!(board.known().unserved, 0);
+        board.unserved(0, 10 + UNSERVED_US, 4);
+        assert_eq!(board.known().unserved, 4);
+        board.unserved(0, 11 + UNSERVED_US, 0);
+        board.unserved(1, 11 + UNSERVED_US, 1);
+        assert_eq!(board.known().unserved, 1);
+        // It begins again.
+        board.unserved(0, 12 + UNSERVED_US, 9);
+        assert_eq!(board.known().unserved, 1);
+    }
+
+    #[test]
+    fn a_reason_stays_until_every_worker_serves_lattice_keys() {
+        let board = Board::default();
+        assert!(board.known().waits.is_some(), "no worker has begun");
+        board.waits(0, None);
+        board.waits(1, Some("waits".into()));
+        assert_eq!(board.known().waits.as_deref(), Some("waits"));
+        board.waits(1, None);
+        assert_eq!(board.known().waits, None);
     }
 }

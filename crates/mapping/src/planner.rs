@@ -19,12 +19,14 @@
 //!
 //! Slots are planned in ranges within which nothing differs.
 
+mod forget;
 mod heed;
 mod rules;
 mod seen;
 #[cfg(test)]
 mod tests;
 
+pub use forget::{Kept, forget};
 pub use seen::{Health, Learned, Limits, Seen};
 
 use crate::chains::Chains;

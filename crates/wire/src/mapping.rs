@@ -4,6 +4,7 @@
 use crate::message::{ID, Mapping, Member, Owners, Weight};
 use crate::{message, scan};
 use prost::Message;
+use rufous_base::limits::SLOTS;
 use rufous_mapping::member::MAX_MEMBERS;
 use rufous_mapping::planner::Health;
 use rufous_mapping::{Chain, Chains, Invalid, Members, NodeId, NodeNo, Ring, chains, ring};
@@ -51,6 +52,8 @@ pub fn encode_announcement(member: &rufous_mapping::Member, health: &Health) -> 
             .flatten()
             .map(|no| no.0.into())
             .collect(),
+        waits: health.waits.clone().unwrap_or_default(),
+        unserved: health.unserved.min(SLOTS) as u32,
     };
     bytes.extend(health.encode_to_vec());
     bytes
@@ -62,6 +65,7 @@ pub fn decode_health(bytes: &[u8]) -> Health {
         return Health::default();
     };
     let ails: String = wire.ails.chars().take(MAX_AILS).collect();
+    let waits: String = wire.waits.chars().take(MAX_AILS).collect();
     let hears = wire
         .hears
         .iter()
@@ -69,6 +73,8 @@ pub fn decode_health(bytes: &[u8]) -> Health {
     Health {
         ails: (!ails.is_empty()).then_some(ails),
         hears: wire.says_whom.then(|| hears.take(MAX_MEMBERS).collect()),
+        waits: (!waits.is_empty()).then_some(waits),
+        unserved: SLOTS.min(wire.unserved as usize),
     }
 }
 

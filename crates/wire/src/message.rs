@@ -229,6 +229,10 @@ pub struct Health {
     pub says_whom: bool,
     #[prost(uint32, repeated, tag = "22")]
     pub hears: Vec<u32>,
+    #[prost(string, tag = "24")]
+    pub waits: String,
+    #[prost(uint32, tag = "25")]
+    pub unserved: u32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -43,6 +43,7 @@ impl Scenario for World {
             // Each run counts what its clients do.
             "shared",
             "saved",
+            "away",
             "eventual",
             "monotonic-reads",
             "monotonic-writes",

@@ -1,6 +1,7 @@
 //! A replica's state, for the embedder.
 
 use super::{Refused, Replica};
+use crate::slot::SlotChain;
 use rufous_mapping::NodeNo;
 use std::collections::BTreeSet;
 
@@ -21,6 +22,16 @@ impl Replica {
             counts.whole += u64::from(slot.is_complete());
         }
         counts
+    }
+
+    /// The number of slots of which this node is the head and which it does not serve: it lacks data,
+    /// or leases of others.
+    pub fn unserved(&self, mono_us: u64) -> usize {
+        let is_head = |slot: &SlotChain| slot.chain.head() == Some(self.me);
+        let serves =
+            |no: u16, slot: &SlotChain| slot.is_open() && self.is_granted(no, slot, mono_us);
+        let heads = self.slots.iter().filter(|(_, slot)| is_head(slot));
+        heads.filter(|(no, slot)| !serves(**no, slot)).count()
     }
 
     pub fn me(&self) -> NodeNo {
@@ -108,5 +119,26 @@ impl Replica {
         let acked = self.slots.get(&number).map_or(0, |slot| slot.acked);
         let mut waiting = self.waiting.iter();
         waiting.any(|(_, slot, seq)| *slot == number && *seq > acked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::replica::tests::{SLOTS_USED, World, peer};
+
+    #[test]
+    fn slots_without_leases_are_not_served_by_their_head() {
+        let mut world = World::new(&[1, 1]);
+        world.agree(&[0, 1], None);
+        world.all_take_up();
+        world.deaf = Some(0);
+        world.run(20);
+        let unserved =
+            |world: &World, node: u16| world.replicas[&peer(node, 0)].0.unserved(world.now);
+        assert_eq!(unserved(&world, 0), SLOTS_USED.len());
+        assert_eq!(unserved(&world, 1), 0, "it is the head of none");
+        world.deaf = None;
+        world.run(20);
+        assert_eq!(unserved(&world, 0), 0);
     }
 }

@@ -6,11 +6,11 @@ use rufous_base::limits::SLOTS;
 use rufous_mapping::{Chain, Chains, Member, Members, NodeId};
 
 const LEASE_US: u64 = 1_000_000;
-const SLOTS_USED: [u16; 4] = [0, 5000, 9000, 16000];
+pub(super) const SLOTS_USED: [u16; 4] = [0, 5000, 9000, 16000];
 
 /// The applied effects by slot; those of the slot `refused` fail.
 #[derive(Default)]
-struct Effects {
+pub(super) struct Effects {
     slots: BTreeMap<u16, Vec<Vec<u8>>>,
     copies: BTreeMap<u16, usize>,
     refused: Option<u16>,
@@ -60,13 +60,13 @@ impl Store for Effects {
 }
 
 /// Nodes with these numbers of workers, a mapping of them, and one clock.
-struct World {
+pub(super) struct World {
     workers: Vec<u16>,
-    replicas: BTreeMap<Peer, (Replica, Effects)>,
+    pub(super) replicas: BTreeMap<Peer, (Replica, Effects)>,
     mapping: Arc<Mapping>,
-    now: u64,
+    pub(super) now: u64,
     /// Messages to this node do not arrive.
-    deaf: Option<u16>,
+    pub(super) deaf: Option<u16>,
 }
 
 fn member(n: u16, workers: u16) -> Member {
@@ -83,13 +83,13 @@ fn member(n: u16, workers: u16) -> Member {
     }
 }
 
-fn peer(node: u16, worker: u16) -> Peer {
+pub(super) fn peer(node: u16, worker: u16) -> Peer {
     let node = NodeNo(node);
     Peer { node, worker }
 }
 
 impl World {
-    fn new(workers: &[u16]) -> Self {
+    pub(super) fn new(workers: &[u16]) -> Self {
         let mut mapping = Mapping::new(2);
         let mut replicas = BTreeMap::new();
         for (n, count) in (0..).zip(workers) {
@@ -110,7 +110,7 @@ impl World {
     }
 
     /// The next epoch: the slots in use have this chain.
-    fn agree(&mut self, members: &[u16], learner: Option<u16>) {
+    pub(super) fn agree(&mut self, members: &[u16], learner: Option<u16>) {
         let nodes: Vec<NodeNo> = members.iter().map(|n| NodeNo(*n)).collect();
         let mut mapping = Mapping::clone(&self.mapping);
         mapping.epoch += 1;
@@ -137,13 +137,13 @@ impl World {
         assert_eq!(taken, Ok(true));
     }
 
-    fn all_take_up(&mut self) {
+    pub(super) fn all_take_up(&mut self) {
         let all: Vec<Peer> = self.replicas.keys().copied().collect();
         all.into_iter().for_each(|peer| self.take_up(peer));
     }
 
     /// Lets time pass; all replicas work, and all messages arrive.
-    fn run(&mut self, millis: u64) {
+    pub(super) fn run(&mut self, millis: u64) {
         for _ in 0..millis {
             self.now += 1_000;
             let mut said = Vec::new();

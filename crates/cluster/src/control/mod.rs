@@ -67,6 +67,8 @@ pub struct View<'a> {
     pub health: BTreeMap<NodeId, Health>,
     /// Members that will not come back and leave for good, though they cannot announce it.
     pub removed: BTreeSet<NodeId>,
+    /// Members that an operator wants this node to remove: they are gone for good.
+    pub forgets: BTreeSet<NodeId>,
     pub data: Data,
     /// Progress of learners, as this node and others have reported it.
     pub learned: Learned,
@@ -102,6 +104,8 @@ pub enum Action {
         before: BTreeMap<NodeNo, String>,
         now: BTreeMap<NodeNo, String>,
     },
+    /// What an operator wanted forgotten leaves, or is kept for this reason.
+    Forgotten { id: NodeId, kept: Option<String> },
     /// Propose this mapping as the epoch after `expected`.
     Propose { expected: u64, next: Mapping },
 }
@@ -171,7 +175,9 @@ impl Control {
         }
         self.tell(&mut actions);
         self.report(view, &mut actions);
-        self.plan(now_us, view, &mut actions);
+        if !self.forget(view, &mut actions) {
+            self.plan(now_us, view, &mut actions);
+        }
         actions
     }
 
@@ -242,6 +248,32 @@ impl Control {
         let mapping = self.mapping.as_ref();
         let to = leader.and_then(|leader| mapping?.number_of(leader));
         actions.extend(to.map(|to| Action::Report { to }));
+    }
+
+    /// Proposes that a member leaves, at whichever node an operator has asked for it. True if it does.
+    fn forget(&self, view: &View<'_>, actions: &mut Vec<Action>) -> bool {
+        let (Some(mapping), Some(stored)) = (&self.mapping, &view.stored) else {
+            return false;
+        };
+        if !view.is_current || !view.is_member || mapping.epoch != stored.epoch {
+            return false;
+        }
+        for &id in &view.forgets {
+            let no = mapping.number_of(id);
+            let kept = match no.map(|no| planner::forget(mapping, no)) {
+                _ if view.alive.contains_key(&id) => Some("it is alive".to_owned()),
+                Some(Ok(Some(next))) => {
+                    let expected = mapping.epoch;
+                    actions.push(Action::Propose { expected, next });
+                    return true;
+                }
+                // It leaves, or has left.
+                Some(Ok(None)) | None => None,
+                Some(Err(kept)) => Some(kept.to_string()),
+            };
+            actions.push(Action::Forgotten { id, kept });
+        }
+        false
     }
 
     /// Proposes the next epoch, if this node is the leader and there is one.

@@ -57,8 +57,8 @@ impl World {
         let health = nodes.iter().map(|by| {
             let hears = nodes.iter().filter(|no| !self.deaf.contains(&(*by, **no)));
             let health = Health {
-                ails: None,
                 hears: Some(hears.map(|no| NodeNo(*no)).collect()),
+                ..Health::default()
             };
             (NodeId([*by as u8; 20]), health)
         });

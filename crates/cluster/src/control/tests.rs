@@ -73,6 +73,7 @@ fn brief(action: &Action) -> String {
             let all: Vec<u16> = now.keys().map(|no| no.0).collect();
             format!("unfit {all:?}")
         }
+        Action::Forgotten { kept, .. } => format!("forgotten {kept:?}"),
         Action::Propose { expected, next } => format!("propose {} after {expected}", next.epoch),
     }
 }
@@ -105,6 +106,57 @@ fn the_leader_of_a_new_cluster_proposes_its_first_epoch() {
         EPOCHS_APART_US + 1,
         &view(OTHER, None, &[ME]),
         &["forget"],
+    );
+}
+
+/// Operators ask any node, and the member may be the last one with some slots, or be back.
+#[test]
+fn any_node_proposes_that_a_member_is_forgotten() {
+    let mut first = Mapping::new(2);
+    // With two copies each has all slots.
+    for _ in 0..2 {
+        first = next(&first, &[ME, OTHER]);
+        if first
+            .chains
+            .ranges()
+            .all(|(_, chain)| chain.members.len() == 2)
+        {
+            break;
+        }
+    }
+    let bytes = encode(&first);
+    let epoch = first.epoch;
+    let mut control = control();
+    let stored = view(OTHER, Some((epoch, &bytes)), &[ME, OTHER]);
+    control.decide(0, &stored);
+    (0..2).for_each(|worker| control.on_told(worker, epoch));
+    let asked = |ids: &[NodeId]| View {
+        forgets: [OTHER].into(),
+        ..view(ME, Some((epoch, &bytes)), ids)
+    };
+    let propose = format!("propose {} after {epoch}", epoch + 1);
+    let of = |control: &mut Control, view: &View<'_>| -> Vec<String> {
+        control.decide(1, view).iter().map(brief).collect()
+    };
+    let all = of(&mut control, &asked(&[ME, OTHER]));
+    assert!(
+        all.contains(&"forgotten Some(\"it is alive\")".to_owned()),
+        "{all:?}"
+    );
+    assert!(!all.contains(&propose), "{all:?}");
+    let follower = View {
+        leader: None,
+        ..asked(&[ME])
+    };
+    assert!(of(&mut control, &follower).contains(&propose));
+    let away = View {
+        is_current: false,
+        ..asked(&[ME])
+    };
+    assert_eq!(
+        of(&mut control, &away),
+        ["forget"],
+        "it is asked again later"
     );
 }
 

@@ -433,6 +433,12 @@ impl ChainHost {
         replica.map_or_else(Vec::new, |replica| replica.broken().collect())
     }
 
+    /// The number of slots of which this node is the head and which it does not serve.
+    pub(super) fn unserved(&self, now: Now) -> usize {
+        let replica = self.replica.as_ref();
+        replica.map_or(0, |replica| replica.unserved(now.mono_us))
+    }
+
     /// The counters, without those of frames and requests that wait.
     pub(super) fn figures(&self) -> ChainFigures {
         let mut figures = self.figures;

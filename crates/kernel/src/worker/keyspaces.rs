@@ -1,7 +1,7 @@
 //! Routes between the worker and the machine of lattice keyspaces (`lattice`), and changes of the
 //! table of keyspaces as commands that hold everything.
 
-use super::lattice::{Draining, NodeFigures, Turn};
+use super::lattice::{Draining, NodeFigures, Turn, Unserved};
 use super::{Message, Submitted, Worker};
 use crate::batch::Header;
 use crate::durable::effect::Effect;
@@ -129,6 +129,11 @@ impl<P: Program> Worker<P> {
 
     pub fn node_figures(&self) -> Option<NodeFigures> {
         self.lattice.node_figures()
+    }
+
+    /// Why this worker serves no lattice key, if there are lattice keyspaces and it serves none.
+    pub fn lattice_unserved(&self) -> Option<Unserved> {
+        self.lattice.unserved()
     }
 }
 

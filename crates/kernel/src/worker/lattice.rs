@@ -21,7 +21,7 @@ mod tests;
 mod unsettled;
 
 pub use convert::{Draining, Findings};
-pub use nodes::NodeFigures;
+pub use nodes::{NodeFigures, Past, Unserved};
 
 use super::Message;
 use super::out::{Call, Out};

@@ -21,7 +21,7 @@ impl<P: Program> Worker<P> {
     /// Call it before data is loaded.
     pub fn join_chains(&mut self, settings: ChainSettings) {
         self.shard.invite_all();
-        self.lattice.on_join();
+        self.lattice.on_join(settings.past);
         self.commit.on_join();
         let host = ChainHost::new(settings, self.id, self.placement.workers());
         self.chains = Some(Box::new(host));
@@ -96,6 +96,12 @@ impl<P: Program> Worker<P> {
     pub fn broken_slots(&self) -> Vec<u16> {
         let chains = self.chains.as_ref();
         chains.map_or_else(Vec::new, |chains| chains.broken())
+    }
+
+    /// The number of slots of which this node is the head and which it does not serve now.
+    pub fn unserved_slots(&self, now: Now) -> usize {
+        let chains = self.chains.as_ref();
+        chains.map_or(0, |chains| chains.unserved(now))
     }
 
     pub fn chain_figures(&self) -> Option<ChainFigures> {

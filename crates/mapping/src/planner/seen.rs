@@ -31,6 +31,10 @@ pub struct Health {
     pub ails: Option<String>,
     /// The members that it has heard lately; `None` if it does not say.
     pub hears: Option<BTreeSet<NodeNo>>,
+    /// Why it serves no key of lattice keyspaces, if there are such keyspaces and it does not.
+    pub waits: Option<String>,
+    /// The number of slots of which it is the head and which it does not serve.
+    pub unserved: usize,
 }
 
 /// Limits on the speed of changes.

@@ -171,6 +171,8 @@ metrics! {
         rufous_chain_refused_total "Mappings and effects of other nodes that could not be applied."
             => |p| p.chains.refused_mappings + p.chains.refused_effects;
         rufous_gossip_refused_total "Messages of other nodes that could not be merged." => |p| p.gossip.refused;
+        rufous_gossip_workers_waiting "Workers that serve no key of their lattice keyspaces: they wait for the state of other nodes."
+            => |p| p.gossip.waiting;
         rufous_peers_connected "Nodes with a session." => |p| p.peers.len() as u64;
         rufous_peer_sessions_total "Sessions that began." => |p| p.sessions;
         rufous_peer_dials_total "Connection attempts to nodes." => |p| p.dials;

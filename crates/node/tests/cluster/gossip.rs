@@ -40,7 +40,7 @@ fn start(meeting: &Meeting, workers: usize) -> Node {
     Node::of(&configured(meeting, workers, vec![likes()]))
 }
 
-fn start_in(meeting: &Meeting, workers: usize, folder: &Path) -> Node {
+pub(crate) fn start_in(meeting: &Meeting, workers: usize, folder: &Path) -> Node {
     Node::of(&Config {
         folder: true,
         appendonly: true,
@@ -50,7 +50,7 @@ fn start_in(meeting: &Meeting, workers: usize, folder: &Path) -> Node {
 }
 
 /// Waits until each serves lattice keys at all of its workers.
-fn serve(nodes: &mut [Node], workers: &[u64]) {
+pub(crate) fn serve(nodes: &mut [Node], workers: &[u64]) {
     for (node, workers) in nodes.iter_mut().zip(workers) {
         node.until("lattice keys are served", |info| {
             number(info, "cluster_gossip_workers_serving") == *workers
@@ -59,7 +59,7 @@ fn serve(nodes: &mut [Node], workers: &[u64]) {
 }
 
 /// Waits until all nodes say the same to a request.
-fn agree(nodes: &mut [Node], words: &[&str], expected: &Reply) {
+pub(crate) fn agree(nodes: &mut [Node], words: &[&str], expected: &Reply) {
     let begun = Instant::now();
     for (at, node) in nodes.iter_mut().enumerate() {
         loop {
@@ -77,7 +77,7 @@ fn agree(nodes: &mut [Node], words: &[&str], expected: &Reply) {
     }
 }
 
-fn bulk(text: &str) -> Reply {
+pub(crate) fn bulk(text: &str) -> Reply {
     Reply::Bulk(text.into())
 }
 

@@ -9,6 +9,7 @@ mod gossip;
 mod groups;
 mod hostile;
 mod large;
+mod lost;
 mod meeting;
 mod node;
 mod plain;

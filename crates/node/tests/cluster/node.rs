@@ -75,6 +75,12 @@ impl Node {
             .collect()
     }
 
+    /// Why the admin port says that it is not ready.
+    pub(crate) fn not_ready(&self) -> Option<String> {
+        let cluster = self.server.shared.cluster.as_ref();
+        cluster.expect("in a cluster").about.not_ready()
+    }
+
     /// Waits for what must happen in the end.
     pub(crate) fn until(&mut self, what: &str, is_so: impl Fn(&Info) -> bool) -> Info {
         let begun = Instant::now();

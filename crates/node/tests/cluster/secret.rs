@@ -9,13 +9,13 @@ use rufous_server::cluster::settings::PeerTls;
 use std::net::TcpStream;
 
 /// Who signs, and the files of what was signed.
-struct Authority {
+pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     folder: tempfile::TempDir,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut about = CertificateParams::default();
         about.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
@@ -26,7 +26,7 @@ impl Authority {
     }
 
     /// A node's settings, with a certificate of its own.
-    fn settings(&self, meeting: &Meeting) -> Settings {
+    pub(crate) fn settings(&self, meeting: &Meeting) -> Settings {
         let key = KeyPair::generate().expect("a key");
         let about = CertificateParams::new(vec!["127.0.0.1".into()]).expect("a name");
         let signed = about.signed_by(&key, &self.issuer).expect("signed");

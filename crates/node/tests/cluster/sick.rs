@@ -7,10 +7,12 @@ mod mount;
 
 use crate::node::{Node, config, connect_all, number, settings};
 use crate::plain::text;
+use crate::secret::Authority;
 use mount::Mount;
 use rufous_coordinator::meeting::Meeting;
 use rufous_resp::reply::Reply;
 use rufous_server::cluster::Settings;
+use rufous_server::cluster::status::Status;
 use rufous_server::config::{AppendFsync, Config};
 use std::path::Path;
 use std::time::Duration;
@@ -74,23 +76,55 @@ fn a_newcomer_that_no_node_reaches_takes_no_slot_out_of_service() {
             ..cluster(&meeting)
         },
     );
+    takes_nothing(&mut nodes);
+    stranger.stop();
+}
+
+/// A third member is not reached: clients notice nothing, and the status names it.
+fn takes_nothing(nodes: &mut [Node]) {
     nodes[0].until("it joins", |info| number(info, "cluster_members") == 3);
     for round in 0..20 {
-        assert_eq!(
-            write(&mut nodes, round),
-            Vec::<String>::new(),
-            "round {round}"
-        );
+        assert_eq!(write(nodes, round), Vec::<String>::new(), "round {round}");
         std::thread::sleep(Duration::from_millis(200));
     }
-    let served: u64 = nodes
-        .iter_mut()
-        .map(|node| number(&node.info(), "cluster_slots_served"))
-        .sum();
-    assert_eq!(served, 16_384);
-    let status = text(nodes[0].call(&["CLUSTER", "STATUS"]));
-    assert!(status.contains("slots_served:16384"), "{status}");
-    assert!(status.contains("unheard=0+1"), "{status}");
+    let served = |node: &mut Node| number(&node.info(), "cluster_slots_served");
+    assert_eq!(nodes.iter_mut().map(served).sum::<u64>(), 16_384);
+    for node in nodes {
+        let status = text(node.call(&["CLUSTER", "STATUS"]));
+        let status = Status::parse(&status).expect("a status");
+        let slots = (
+            status.slots_served,
+            status.slots_whole,
+            status.slots_learning,
+        );
+        assert_eq!(slots, (16_384, 16_384, 0));
+        let newcomer = &status.nodes[2];
+        assert_eq!(
+            (newcomer.slots, newcomer.copies, newcomer.learns),
+            (0, 0, 0)
+        );
+        assert_eq!(newcomer.unheard, [0, 1], "{status:?}");
+        assert!(newcomer.is_alive && status.is_well());
+    }
+}
+
+/// `secret` tests which certificates are accepted.
+#[test]
+fn a_newcomer_of_a_foreign_authority_takes_no_slot_out_of_service() {
+    let (own, foreign) = (Authority::new(), Authority::new());
+    let meeting = Meeting::default();
+    let with = |authority: &Authority| {
+        let settings = Settings {
+            copies: 2,
+            ..authority.settings(&meeting)
+        };
+        Node::start(2, settings)
+    };
+    let mut nodes = vec![with(&own), with(&own)];
+    connect_all(&mut nodes);
+    all_whole(&mut nodes, 2);
+    let stranger = with(&foreign);
+    takes_nothing(&mut nodes);
     stranger.stop();
 }
 

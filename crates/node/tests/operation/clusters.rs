@@ -215,6 +215,62 @@ fn nodes_share_the_keyspaces_of_their_clusters_folder() {
     assert!(ended.success());
 }
 
+/// All are killed, and one does not come back.
+#[test]
+fn lattice_keys_are_served_without_a_node_that_is_gone_for_good_and_it_is_forgotten() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let table = "[[keyspace]]\nname = \"likes\"\nprefix = \"likes:\"\nregime = \"lattice\"\n";
+    std::fs::write(dir.path().join("rufous.toml"), table).expect("written");
+    let mut running = Running::start_in(dir, free_ports(), 3);
+    running.says("ready:");
+    let port = running.port;
+    for node in 1..=3 {
+        let counted = running.client(node).call("INCRBY likes:1 2");
+        assert!(matches!(counted, Reply::Integer(_)), "{counted:?}");
+    }
+    for node in 1..=3 {
+        eventually("all have all", || {
+            let has = running.client(node).call("GET likes:1");
+            (has == bulk("6")).then_some(())
+        });
+    }
+    let gone = running.at(3);
+    let alive = run(&mut program(&[
+        "cluster",
+        "forget",
+        &gone,
+        "--at",
+        &running.at(1),
+    ]));
+    assert!(stderr(&alive).contains("is alive"), "{}", stderr(&alive));
+    (1..=3).for_each(|node| signal("KILL", &running.pid(node)));
+    let (_, dir) = running.stop();
+    let (there, aside) = (dir.path().join("node-3"), dir.path().join("aside"));
+    std::fs::rename(there, aside).expect("put aside");
+
+    let running = Running::start_in(dir, port, 2);
+    for node in 1..=2 {
+        eventually("lattice keys are served", || {
+            let has = running.client(node).call("GET likes:1");
+            (has == bulk("6")).then_some(())
+        });
+    }
+    assert_eq!(
+        running.client(2).call("INCRBY likes:1 1"),
+        Reply::Integer(7)
+    );
+    let forget = ["cluster", "forget", &gone, "--at", &running.at(1)];
+    let forgotten = run(&mut program(&forget));
+    assert!(forgotten.status.success(), "{}", stderr(&forgotten));
+    let said = stdout(&forgotten);
+    assert!(said.contains("no longer a member"), "{said}");
+    let status = running.status(1, &["--wait", "300", "--json"]);
+    assert_eq!(status.status.code(), Some(0), "{}", stdout(&status));
+    let json: serde_json::Value = serde_json::from_str(&stdout(&status)).expect("JSON");
+    assert_eq!(json["nodes"].as_array().map(Vec::len), Some(2));
+    assert_eq!(json["slots_served"], 16_384);
+}
+
 /// Any client reaches every key by any node.
 fn looks_well(running: &Running) {
     check_keys(&mut running.client(3));

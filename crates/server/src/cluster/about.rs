@@ -3,7 +3,8 @@
 
 use super::status::{Alive, Status};
 use rufous_mapping::planner::Health;
-use rufous_mapping::{Mapping, Member};
+use rufous_mapping::{Mapping, Member, NodeId};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// See the module's description.
@@ -21,6 +22,8 @@ struct Inner {
     made_of: (u64, Alive, bool),
     /// All slots have had all their copies once, including those of this incarnation of the node.
     was_whole: bool,
+    /// Members that are gone for good, as operators have said at this node.
+    forgets: BTreeSet<NodeId>,
 }
 
 impl About {
@@ -51,6 +54,31 @@ impl About {
         let mut inner = self.lock();
         inner.is_news |= inner.health != health;
         inner.health = health;
+    }
+
+    /// Why the node serves no lattice key, if there are lattice keyspaces and it serves none.
+    pub fn waits(&self) -> Option<String> {
+        self.lock().health.waits.clone()
+    }
+
+    /// Whether the coordinator counts a node as alive, whatever its incarnation.
+    pub fn is_alive(&self, id: NodeId) -> bool {
+        self.lock().made_of.1.contains_key(&id)
+    }
+
+    /// An operator wants this member removed.
+    pub fn forget(&self, id: NodeId) {
+        self.lock().forgets.insert(id);
+    }
+
+    /// It leaves, or is kept.
+    pub fn has_forgotten(&self, id: NodeId) {
+        self.lock().forgets.remove(&id);
+    }
+
+    /// Members that operators want removed.
+    pub fn forgets(&self) -> BTreeSet<NodeId> {
+        self.lock().forgets.clone()
     }
 
     /// The announcement, if it is to be sent. [`About::was_said`] marks it as sent.
@@ -92,11 +120,13 @@ impl About {
 
     /// Why the node is not ready, if it is not: from its start until all slots have had all their
     /// copies once, so that a rolling restart never stops the last copy. Not later: the loss of
-    /// another node does not make this one less ready.
+    /// another node does not make this one less ready. While it serves no lattice key it is not
+    /// ready either.
     pub fn not_ready(&self) -> Option<String> {
         let inner = self.lock();
+        let waits = inner.health.waits.as_ref();
         match &inner.status {
-            _ if inner.was_whole => None,
+            _ if inner.was_whole => waits.map(|why| format!("lattice keys are not served: {why}")),
             None => Some("no mapping of the cluster yet".to_owned()),
             Some(status) => Some(status.lacks()),
         }
@@ -146,6 +176,22 @@ mod tests {
         assert_eq!(about.not_ready(), None);
         about.see(&two, alive(&[1]), true);
         assert_eq!(about.not_ready(), None, "it is ready as before");
+    }
+
+    #[test]
+    fn not_ready_while_lattice_keys_are_not_served() {
+        let about = About::default();
+        about.begin(member(1));
+        let waits = Some("waits for the state of n2".to_owned());
+        about.set_health(Health {
+            waits,
+            ..Health::default()
+        });
+        about.see(&mapping(&[1, 2], 2), alive(&[1, 2]), true);
+        let why = about.not_ready().expect("not yet");
+        assert!(why.ends_with("waits for the state of n2"), "{why}");
+        about.set_health(Health::default());
+        assert_eq!(about.not_ready(), None);
     }
 
     /// The mapping has all copies, but with this node's earlier incarnation.

@@ -4,6 +4,7 @@
 //! No request waits for this thread.
 
 use super::PeerMessage;
+use super::past::Run;
 use super::state::Cluster;
 use crate::front::Message;
 use rufous::runtime::{Handle, Teller, Untold};
@@ -17,7 +18,8 @@ use rufous_mapping::planner::Limits;
 use rufous_mapping::{Mapping, NodeId, NodeNo};
 use rufous_wire::mapping::{decode_health, encode, encode_announcement};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longest time between two decisions: some depend on time alone.
@@ -31,6 +33,8 @@ struct Hands<C> {
     control: Control,
     /// The origin of the time that the control sees.
     began: Instant,
+    /// Why no lattice key is served, as it was last logged.
+    waits: Option<String>,
 }
 
 /// Follows the coordinator until the node stops, then leaves it.
@@ -53,6 +57,7 @@ pub async fn serve<C: Coordinator>(
         cluster,
         teller,
         began: Instant::now(),
+        waits: None,
     };
     tokio::select! {
         why = hands.run() => {
@@ -73,6 +78,7 @@ impl<C: Coordinator> Hands<C> {
             let view = news.borrow_and_update().clone();
             let observed = self.observe(&view);
             let actions = self.control.decide(self.now_us(), &observed);
+            self.look_at_health();
             self.show(&view);
             for action in actions {
                 if let Err(why) = self.act(action).await {
@@ -118,6 +124,7 @@ impl<C: Coordinator> Hands<C> {
             alive: alive.collect(),
             health: health.collect(),
             removed: BTreeSet::new(),
+            forgets: self.cluster.about.forgets(),
             data: match self.cluster.unclaimed {
                 Some(_) => Data::Unclaimed,
                 None => Data::Claimed,
@@ -140,7 +147,10 @@ impl<C: Coordinator> Hands<C> {
                     ));
                 }
             }
-            Action::Adopted { mapping, numbered } => log_adopted(&mapping, numbered),
+            Action::Adopted { mapping, numbered } => {
+                log_adopted(&mapping, numbered);
+                self.note_number(numbered);
+            }
             Action::Refused { epoch, why } => {
                 self.cluster.shown.note_refused();
                 tracing::error!(
@@ -153,6 +163,15 @@ impl<C: Coordinator> Hands<C> {
             Action::Report { to } => self.report(to),
             Action::ForgetReports => self.cluster.common.reports.forget_others(),
             Action::Unfit { before, now } => log_unfit(&before, &now),
+            Action::Forgotten { id, kept } => {
+                self.cluster.about.has_forgotten(id);
+                match kept {
+                    Some(why) => tracing::warn!(%id, why, "cannot remove a member"),
+                    None => {
+                        tracing::info!(%id, "the member leaves the cluster, as an operator wants")
+                    }
+                }
+            }
             Action::Propose { expected, next } => self.propose(expected, &next).await,
         }
         Ok(())
@@ -203,13 +222,50 @@ impl<C: Coordinator> Hands<C> {
         }
     }
 
-    /// Announces changes of this node, until the coordinator has them.
-    async fn announce(&self) {
-        let about = &self.cluster.about;
+    /// Takes what the workers report.
+    fn look_at_health(&mut self) {
         let health = self.cluster.common.health.known();
         let heard = health.hears.as_ref().map_or(0, BTreeSet::len);
         self.cluster.shown.set_health(health.ails.is_some(), heard);
-        about.set_health(health);
+        if health.waits != self.waits {
+            self.waits.clone_from(&health.waits);
+            match &self.waits {
+                Some(why) => tracing::warn!(why, "lattice keys are not served"),
+                None => tracing::info!("lattice keys are served"),
+            }
+        }
+        if self.waits.is_none() {
+            self.record(Run::is_whole_now);
+        }
+        self.cluster.about.set_health(health);
+    }
+
+    /// Writes to the record of this start.
+    fn record<T>(&self, write: impl FnOnce(&mut Run) -> io::Result<T>) -> Option<T> {
+        let run = self.cluster.run.as_ref()?;
+        let mut run = run.lock().unwrap_or_else(PoisonError::into_inner);
+        match write(&mut run) {
+            Ok(done) => Some(done),
+            Err(error) => {
+                tracing::debug!(%error, "cannot write the record of this start; trying again");
+                None
+            }
+        }
+    }
+
+    fn note_number(&self, numbered: Option<NodeNo>) {
+        let before = numbered.and_then(|own| self.record(|run| run.set_number(own))?);
+        if let (Some(before), Some(own)) = (before, numbered) {
+            tracing::warn!(
+                %before, %own,
+                "the cluster had removed this node, which joins as a new one: it drops its lattice keys and receives those of the others"
+            );
+        }
+    }
+
+    /// Announces changes of this node, until the coordinator has them.
+    async fn announce(&self) {
+        let about = &self.cluster.about;
         let Some((member, health)) = about.news() else {
             return;
         };

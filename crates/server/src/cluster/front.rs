@@ -1,6 +1,7 @@
 //! The border between a worker's front and other nodes: the connections that belong to peers.
 
 use super::figures::{Figures, ForwardFigures};
+use super::gossip::why_unserved;
 use super::links::Links;
 use super::redirect::Door;
 use super::{Heard, PeerMessage};
@@ -113,11 +114,17 @@ impl Front {
         if let Some(links) = &mut self.links {
             links.tick(now, fx);
             let ails = self.kernel.log_ails(now);
-            links.common().health.ails(self.kernel.id().0, ails);
+            let health = &links.common().health;
+            health.ails(self.kernel.id().0, ails);
+            let unserved = self.kernel.lattice_unserved();
+            health.waits(self.kernel.id().0, unserved.map(|of| why_unserved(&of)));
             if !links.damage.is_due(now) {
                 return;
             }
             let worker = self.kernel.id();
+            let unserved = self.kernel.unserved_slots(now);
+            let health = &links.common().health;
+            health.unserved(worker.0, now.mono_us, unserved);
             let reports = &links.common().reports;
             reports.tell(worker.0, &self.kernel.learned());
             links.damage.on_look(worker, &self.kernel.broken_slots());

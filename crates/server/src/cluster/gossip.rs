@@ -4,9 +4,43 @@
 use crate::front::{Front, Message};
 use rufous_base::{Effects, Now};
 use rufous_command::Failure;
+use rufous_kernel::worker::{Past, Unserved};
 use rufous_mapping::NodeNo;
 use rufous_wire::message::Gossip;
 use rufous_wire::{Body, Class};
+
+/// Why no lattice key is served, for operators.
+pub(super) fn why_unserved(unserved: &Unserved) -> String {
+    let Unserved::Awaits { up, away, past } = unserved else {
+        return match unserved {
+            Unserved::NoMember => "no mapping in force names this node".to_owned(),
+            _ => "its workers wait for one another or for the log".to_owned(),
+        };
+    };
+    let names = |nodes: &[u16]| {
+        let all: Vec<String> = nodes.iter().map(|no| format!("n{no}")).collect();
+        all.join(" and ")
+    };
+    let mut parts = Vec::new();
+    if !up.is_empty() {
+        parts.push(format!("receives the state of {}", names(up)));
+    }
+    if !away.is_empty() {
+        let needs = match past {
+            Past::Unknown => {
+                "this node's log may lack what it had sent to them before it started; start them or \
+                 remove them with `rufous cluster forget`"
+            }
+            Past::New => {
+                "this node is new and needs what they have; start them or remove them with \
+                 `rufous cluster forget`"
+            }
+            Past::Whole => "it goes on without them in a few seconds",
+        };
+        parts.push(format!("{} cannot be reached: {needs}", names(away)));
+    }
+    parts.join("; ")
+}
 
 impl Front {
     /// Gossip of a worker of another node.
@@ -50,5 +84,32 @@ impl Front {
              cluster they are those of the configuration files, the same at each node"
                 .into()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_awaited_is_named_with_what_to_do() {
+        let why = |up: &[u16], away: &[u16], past| {
+            why_unserved(&Unserved::Awaits {
+                up: up.to_vec(),
+                away: away.to_vec(),
+                past,
+            })
+        };
+        assert_eq!(
+            why(&[1, 2], &[], Past::Whole),
+            "receives the state of n1 and n2"
+        );
+        let text = why(&[1], &[3], Past::Unknown);
+        assert!(
+            text.starts_with("receives the state of n1; n3 cannot be reached: "),
+            "{text}"
+        );
+        assert!(text.ends_with("`rufous cluster forget`"), "{text}");
+        assert!(why(&[], &[3], Past::Whole).ends_with("in a few seconds"));
     }
 }

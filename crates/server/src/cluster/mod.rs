@@ -19,14 +19,14 @@
 //! | [`state`] | the state that all its threads share |
 //! | `start` | how a node joins its cluster; `etcd`: with etcd as the coordinator |
 //! | [`control`] | the control thread: it observes the coordinator and acts |
-//! | `unclaimed` | data that belongs to no cluster yet |
+//! | `unclaimed` | data that belongs to no cluster yet; [`past`]: whether the folder has everything of earlier starts |
 //! | [`about`] | the node's announcement, and whether it is ready; [`status`]: the state of the cluster, [`versions`]: the programs of its nodes, [`preview`]: what other weights would move |
 //! | [`tls`] | certificates between nodes |
 //! | `redirect` | `MOVED` replies, for clients that know the cluster |
 //! | `way` | the nodes of a request's keys, for all other clients |
 //! | `forward` | requests for other nodes; `split`: those of several nodes, or about all keys |
 //! | `serve` | requests of other nodes; `jobs`: the receivers of their replies; `words`: requests as bytes |
-//! | `gossip` | lattice keyspaces that other nodes share |
+//! | `gossip` | lattice keyspaces that other nodes share, and why they are not served |
 //! | `front` | the border to the front of a worker |
 
 pub mod about;
@@ -37,6 +37,7 @@ pub(crate) mod front;
 mod gossip;
 pub mod identity;
 pub(crate) mod jobs;
+pub mod past;
 pub mod preview;
 pub(crate) mod redirect;
 mod serve;

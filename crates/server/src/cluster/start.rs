@@ -3,6 +3,7 @@
 use super::control;
 use super::etcd;
 use super::identity::{Identity, IdentityError};
+use super::past::Run;
 use super::settings::{CoordinatorAddress, Settings, Wrong};
 use super::state::Cluster;
 use super::tls::{self, PeerCertificates};
@@ -16,16 +17,17 @@ use rufous_coordinator::local::Local;
 use rufous_coordinator::loopback::Client;
 use rufous_coordinator::meeting::Meeting;
 use rufous_coordinator::{Coordinator, NodeId};
+use rufous_kernel::worker::Past;
 use rufous_mapping::Member;
 use rufous_wire::message::ID;
 use rufous_wire::proof::{Demand, NONCE};
 use rufous_wire::version::OLDEST;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The cluster's part of the data folder.
-const FOLDER: &str = "cluster";
+pub(super) const FOLDER: &str = "cluster";
 
 /// How often to check whether a node has loaded its data.
 const LOAD_LOOK: Duration = Duration::from_millis(20);
@@ -65,6 +67,7 @@ impl Joining {
         start.copy_from_slice(&random[ID..ID + 8]);
         entropy.copy_from_slice(&random[ID + 8..]);
         let unclaimed = folder.map(unclaimed).transpose()?.flatten();
+        let data = folder;
         let folder = folder.map(|folder| folder.join(FOLDER));
         let identity = match &folder {
             Some(folder) => Identity::next(folder, settings.id, made)?,
@@ -92,6 +95,19 @@ impl Joining {
         }
         let mut cluster = Cluster::guarded(settings.clone(), local, auth);
         cluster.unclaimed = unclaimed;
+        // An id that was given may be that of an earlier node, whose folder is lost.
+        let is_new = identity.incarnation == 1 && settings.id.is_none();
+        cluster.past = Past::New;
+        if let (Some(folder), Some(data)) = (&folder, data) {
+            let begun = Run::begin(folder, data, is_new);
+            let (run, past) = begun.map_err(|source| IdentityError::File {
+                path: folder.clone(),
+                source,
+            })?;
+            (cluster.run, cluster.past) = (Some(Mutex::new(run)), past);
+        } else if settings.id.is_some() {
+            cluster.past = Past::Unknown;
+        }
         Ok(Self {
             etcd: match &settings.coordinator {
                 CoordinatorAddress::Etcd(hosts) => {

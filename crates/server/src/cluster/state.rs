@@ -1,15 +1,16 @@
 //! The cluster state that all threads of a node share.
 
 use super::about::About;
+use super::past::Run;
 use super::settings::Settings;
 use super::unclaimed::Unclaimed;
 use rufous_base::limits::LEASE_US;
 use rufous_cluster::common::Common;
-use rufous_kernel::worker::ChainSettings;
+use rufous_kernel::worker::{ChainSettings, Past};
 use rufous_wire::Local;
 use rufous_wire::proof::Auth;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Fixed for the life of a node, apart from what the control thread updates.
 #[derive(Debug)]
@@ -20,6 +21,10 @@ pub struct Cluster {
     /// Set if the node has data that belongs to no cluster yet.
     pub unclaimed: Option<Unclaimed>,
     pub about: About,
+    /// Whether the files have everything that earlier starts have sent to other nodes.
+    pub past: Past,
+    /// The record of this start in the data folder, for the next one.
+    pub run: Option<Mutex<Run>>,
     /// Why the node cannot be a member of the cluster.
     pub may_not: OnceLock<String>,
 }
@@ -72,6 +77,8 @@ impl Cluster {
             shown: Shown::default(),
             unclaimed: None,
             about: About::default(),
+            past: Past::Unknown,
+            run: None,
             may_not: OnceLock::new(),
         }
     }
@@ -86,6 +93,7 @@ impl Cluster {
             lease_us: LEASE_US,
             has_run: incarnation > 1,
             move_rate: self.settings.move_rate,
+            past: self.past,
         }
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! A copy counts if the coordinator counts its node as alive, with the incarnation that the mapping
 //! has, and the node announces that it can take writes. A slot is served if all nodes of its chain
-//! are such nodes, and hear one another: its head needs all of them.
+//! are such nodes, and hear one another: its head needs all of them. Of these, a head announces how
+//! many it does not serve all the same, as it lacks data or leases.
 
 use rufous_base::limits::SLOTS;
 use rufous_mapping::planner::Health;
@@ -38,6 +39,10 @@ pub struct Node {
     pub drains: bool,
     /// Why it cannot take writes, if it announces that it cannot.
     pub ails: Option<String>,
+    /// Why it serves no lattice key, if it announces that it has lattice keyspaces and does not.
+    pub waits: Option<String>,
+    /// The number of slots of which it is the head and which it announces not to serve.
+    pub unserved: usize,
     /// Members that are alive and do not hear it, or that it does not hear.
     pub unheard: Vec<u16>,
     /// Its addresses for other nodes and for clients of both kinds.
@@ -62,31 +67,10 @@ pub struct Node {
 impl Status {
     /// `alive` are nodes with their incarnations and what they announce of their health.
     pub fn of(mapping: &Mapping, alive: &Alive, is_current: bool) -> Self {
-        let mut nodes: BTreeMap<_, _> = mapping
-            .members
-            .iter()
-            .map(|(no, member)| {
-                let node = Node {
-                    number: no.0,
-                    id: member.id.to_string(),
-                    incarnation: member.incarnation,
-                    is_alive: is_alive(member, alive),
-                    drains: member.drains,
-                    ails: alive
-                        .get(&member.id)
-                        .and_then(|(_, health)| health.ails.clone()),
-                    unheard: unheard(*no, mapping, alive),
-                    peer: member.peer.clone(),
-                    plain: member.plain.clone(),
-                    clients: member.cluster.clone(),
-                    zone: member.zone.clone(),
-                    weight: member.weight,
-                    workers: member.workers,
-                    ..Node::default()
-                };
-                (*no, node)
-            })
-            .collect();
+        let members = mapping.members.iter();
+        let node =
+            |(no, member): (&NodeNo, &Member)| (*no, Node::of((*no, member), mapping, alive));
+        let mut nodes: BTreeMap<_, _> = members.map(node).collect();
         let ring = &mapping.ring;
         let mut status = Self {
             epoch: mapping.epoch,
@@ -94,6 +78,7 @@ impl Status {
             copies: ring.copies().min(ring.len()).max(1),
             ..Self::default()
         };
+        let mut served: BTreeMap<NodeNo, usize> = BTreeMap::new();
         for (range, chain) in mapping.chains.ranges() {
             let slots = range.len();
             let mut there = 0;
@@ -118,13 +103,20 @@ impl Status {
                 node.learns += slots;
                 status.slots_learning += slots;
             }
-            if is_served {
-                status.slots_served += slots;
+            if let Some(head) = chain.head().filter(|_| is_served) {
+                *served.entry(head).or_default() += slots;
             }
             if there >= status.copies {
                 status.slots_whole += slots;
             }
         }
+        let served = served.into_iter().map(|(no, slots)| {
+            let node = nodes.get(&no);
+            node.map_or(0, |node| {
+                slots.min(node.slots.saturating_sub(node.unserved))
+            })
+        });
+        status.slots_served = served.sum();
         status.slots_few = SLOTS - status.slots_whole;
         status.nodes = nodes.into_values().collect();
         status
@@ -133,6 +125,12 @@ impl Status {
     /// Whether every slot has all its copies.
     pub fn is_whole(&self) -> bool {
         self.slots_whole == SLOTS
+    }
+
+    /// Whether every slot has all its copies and is served, and every live node serves lattice keys.
+    pub fn is_well(&self) -> bool {
+        let waits = |node: &Node| node.is_alive && node.waits.is_some();
+        self.is_whole() && self.slots_served == SLOTS && !self.nodes.iter().any(waits)
     }
 
     /// Which copies are missing.
@@ -211,6 +209,34 @@ impl Status {
 }
 
 impl Node {
+    /// A member, without its slots.
+    fn of((no, member): (NodeNo, &Member), mapping: &Mapping, alive: &Alive) -> Self {
+        Self {
+            number: no.0,
+            id: member.id.to_string(),
+            incarnation: member.incarnation,
+            is_alive: is_alive(member, alive),
+            drains: member.drains,
+            ails: alive
+                .get(&member.id)
+                .and_then(|(_, health)| health.ails.clone()),
+            waits: alive
+                .get(&member.id)
+                .and_then(|(_, health)| health.waits.clone()),
+            unserved: alive
+                .get(&member.id)
+                .map_or(0, |(_, health)| health.unserved),
+            unheard: unheard(no, mapping, alive),
+            peer: member.peer.clone(),
+            plain: member.plain.clone(),
+            clients: member.cluster.clone(),
+            zone: member.zone.clone(),
+            weight: member.weight,
+            workers: member.workers,
+            ..Self::default()
+        }
+    }
+
     /// Writes the known versions.
     fn versions(&self, out: &mut String) {
         if let Some(program) = &self.program {
@@ -234,10 +260,15 @@ impl Node {
     }
 
     fn health(&self, out: &mut String) {
-        if let Some(why) = &self.ails {
-            let is_plain = |c: &char| !c.is_control() && !matches!(c, ',' | '=');
-            let why: String = why.chars().filter(is_plain).collect();
-            let _ = write!(out, ",ails={why}");
+        for (name, why) in [("ails", &self.ails), ("waits", &self.waits)] {
+            if let Some(why) = why {
+                let is_plain = |c: &char| !c.is_control() && !matches!(c, ',' | '=');
+                let why: String = why.chars().filter(is_plain).collect();
+                let _ = write!(out, ",{name}={why}");
+            }
+        }
+        if self.unserved > 0 {
+            let _ = write!(out, ",unserved={}", self.unserved);
         }
         if !self.unheard.is_empty() {
             let all: Vec<String> = self.unheard.iter().map(u16::to_string).collect();
@@ -260,6 +291,8 @@ impl Node {
                 "alive" => node.is_alive = value == "1",
                 "drains" => node.drains = value == "1",
                 "ails" => node.ails = Some(value.to_owned()),
+                "unserved" => node.unserved = value.parse().ok()?,
+                "waits" => node.waits = Some(value.to_owned()),
                 "unheard" => {
                     let all = value.split('+').map(str::parse);
                     node.unheard = all.collect::<Result<_, _>>().ok()?;
@@ -373,6 +406,22 @@ pub(super) mod tests {
         assert_eq!((none.slots_served, none.slots_few), (0, SLOTS));
         // With fewer nodes than copies, each node has one copy.
         assert!(Status::of(&mapping(&[1], 3), &alive(&[1]), true).is_whole());
+    }
+
+    #[test]
+    fn a_slot_that_its_head_does_not_serve_is_not_shown_as_served() {
+        let three = mapping(&[1, 2, 3], 2);
+        let mut all = alive(&[1, 2, 3]);
+        all.get_mut(&NodeId([1; 20])).expect("there").1.unserved = 7;
+        let status = Status::of(&three, &all, true);
+        assert_eq!(status.slots_served, SLOTS - 7);
+        assert!(status.is_whole() && !status.is_well());
+        let read = Status::parse(&status.text()).expect("a status");
+        assert_eq!((read.nodes[0].unserved, read.is_well()), (7, false));
+        // It says so of more than it is the head of: none of the others' are lost by that.
+        all.get_mut(&NodeId([1; 20])).expect("there").1.unserved = SLOTS;
+        let heads = status.nodes[0].slots;
+        assert_eq!(Status::of(&three, &all, true).slots_served, SLOTS - heads);
     }
 
     #[test]

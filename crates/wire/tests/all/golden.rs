@@ -187,6 +187,8 @@ fn the_schema_reads_what_we_write_and_has_nothing_else() {
     let health = Health {
         ails: Some("its disk is full".into()),
         hears: Some(BTreeSet::from([NodeNo(3), NodeNo(1)])),
+        waits: Some("waits for the state of n2".into()),
+        unserved: 7,
     };
     let member = rufous_mapping::Member {
         id: rufous_mapping::NodeId([1; 20]),

@@ -2,8 +2,8 @@
 //! messages to and from other nodes.
 //!
 //! A node of a cluster serves no lattice key before a mapping contains it and every worker of every
-//! other member has sent its state to all workers here. Messages to other nodes wait for this
-//! worker's log only.
+//! other member has sent its state to all workers here, without members that are away (`away`).
+//! Messages to other nodes wait for this worker's log only.
 //!
 //! Only then do logs record that their data belongs to the node with this number. A node that ends
 //! before that has received part of the others' state, in no order: a start drops it.
@@ -12,12 +12,17 @@
 //! worker that has not adopted that number yet keeps the message until it has, and one that has
 //! adopted a later number drops it.
 //!
-//! `number` describes how a worker adopts a number; `figures` has the counters.
+//! `number` describes how a worker adopts a number; `figures` has the counters, and why lattice keys
+//! are not served.
 
+mod away;
 mod figures;
 mod number;
 
-pub use figures::NodeFigures;
+pub use away::Past;
+pub use figures::{NodeFigures, Unserved};
+
+use away::Away;
 
 use crate::durable::Note;
 use crate::replicate::batch::Batch;
@@ -98,6 +103,9 @@ pub(super) struct Nodes {
     heard: usize,
     has_heard: bool,
     serves: bool,
+    away: Away,
+    /// When the next node counts as away.
+    away_us: Option<u64>,
     early: Vec<Early>,
     held: VecDeque<(u64, Waits)>,
     out: Vec<Sent>,
@@ -107,6 +115,13 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
+    pub(super) fn new(past: Past) -> Self {
+        Self {
+            away: Away::new(past),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn set_table(&mut self, table: u64) {
         self.table = table;
         if let Some(gossip) = &mut self.gossip {
@@ -141,7 +156,8 @@ impl Nodes {
     pub(super) fn wake_us(&self) -> Option<u64> {
         let wake = self.gossip.as_ref().and_then(Gossip::wake_us);
         let more = self.more.then_some(0);
-        more.into_iter().chain(wake).min()
+        let away = self.away_us.filter(|_| !self.has_heard);
+        more.into_iter().chain(wake).chain(away).min()
     }
 
     /// The table of keyspaces is the configured one: from now on the worker may exchange lattice
@@ -237,6 +253,7 @@ impl Nodes {
         let (Some(gossip), Some(number)) = (&mut self.gossip, self.number) else {
             return Ok(Vec::new());
         };
+        self.away.on_heard(from.0.0);
         let all = gossip.take((from.0.0, from.1), peer);
         let all = all.map_err(|_| "gossip that makes no sense")?;
         self.more = true;
@@ -318,11 +335,25 @@ impl Nodes {
         let sent = gossip.take_sent().into_iter();
         let sent = sent.map(|sent| (position, Waits::Sent(sent)));
         self.held.extend(sent);
+        if !self.has_heard {
+            self.excuse(now, replicas);
+        }
         if let Some(number) = self.number.filter(|_| !self.has_heard)
             && replicas.has_heard_nodes()
         {
             self.has_heard = true;
             self.held.push_back((position, Waits::HasHeard(number)));
+        }
+    }
+
+    /// Does not wait for nodes that are away.
+    fn excuse(&mut self, now: Now, replicas: &mut Replicas) {
+        if let Some(view) = &self.view {
+            let mut others = view.nodes.clone();
+            others.remove(&view.own);
+            let away = self.away.on_turn(now.mono_us, &others, &self.up);
+            self.away_us = self.away.wake_us(now.mono_us);
+            replicas.excuse(away);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Lattice keyspaces that other nodes have too: passes events on to `nodes`.
 
-use super::nodes::{Early, FromPeer, NodeFigures};
+use super::nodes::{Early, FromPeer, NodeFigures, Nodes, Past, Unserved};
 use super::stamps::not_coordination_free;
 use super::{Call, Lattices, Out, Store};
 use crate::multi::NodeAction;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 impl Lattices {
     /// The node is in a cluster.
-    pub(in crate::worker) fn on_join(&mut self) {
-        self.nodes = Some(Box::default());
+    pub(in crate::worker) fn on_join(&mut self, past: Past) {
+        self.nodes = Some(Box::new(Nodes::new(past)));
     }
 
     /// The table of keyspaces is the configured one.
@@ -177,7 +177,16 @@ impl Lattices {
 
     pub(in crate::worker) fn node_figures(&self) -> Option<NodeFigures> {
         let nodes = self.nodes.as_ref()?;
-        Some(nodes.figures(&self.replicas))
+        Some(NodeFigures {
+            waiting: u64::from(self.unserved().is_some()),
+            ..nodes.figures(&self.replicas)
+        })
+    }
+
+    /// Why no lattice key is served, if there are lattice keyspaces and none is.
+    pub(in crate::worker) fn unserved(&self) -> Option<Unserved> {
+        let nodes = self.nodes.as_ref().filter(|_| self.table.has_lattice())?;
+        nodes.unserved(&self.replicas)
     }
 
     /// Why replicas do not allow a command on whole databases.

@@ -8,6 +8,7 @@
 //! - [`secret`]: what the nodes prove to each other
 //! - [`status`]: `rufous cluster status`
 //! - [`drain`]: `rufous cluster drain`
+//! - [`forget`]: `rufous cluster forget`
 //! - [`rebalance`]: `rufous cluster rebalance`
 //! - [`ask`]: a connection to a node
 
@@ -15,6 +16,7 @@ mod agreeing;
 mod ask;
 mod coordinator;
 mod drain;
+mod forget;
 mod layout;
 mod ports;
 mod rebalance;
@@ -44,6 +46,8 @@ Examples:
       Exit code 0: every slot has all its copies. 1: not, or no answer.
   rufous cluster drain 127.0.0.1:7003 --stop
       That node gives all its slots away, and is stopped then.
+  rufous cluster forget n2 --at 127.0.0.1:7001
+      That node has died and does not come back: the others go on without it.
   rufous cluster rebalance --weight n1=50 --dry-run
       What would move if that node took half of what it does.";
 
@@ -59,6 +63,8 @@ pub(super) enum Cluster {
     Status(status::Show),
     /// Have a node give all its slots to others
     Drain(drain::Drain),
+    /// Remove a node that is away and does not come back
+    Forget(forget::Forget),
     /// Have nodes take more or less than others, or show what would move
     Rebalance(rebalance::Rebalance),
 }
@@ -70,6 +76,7 @@ pub(super) fn run(command: Cluster) -> ExitCode {
         Cluster::Add(add) => layout::add(&add),
         Cluster::Status(show) => return status::run(&show),
         Cluster::Drain(drain) => drain::drain(&drain),
+        Cluster::Forget(forget) => forget::run(&forget),
         Cluster::Rebalance(rebalance) => rebalance::run(&rebalance),
     };
     match done {

@@ -29,13 +29,14 @@ pub(in crate::cli) struct Show {
     password: Password,
 }
 
-/// Success only if every slot has all its copies: scripts go by it.
+/// Success only if every slot has all its copies and every live node serves lattice keys: scripts
+/// go by it.
 pub(super) fn run(show: &Show) -> ExitCode {
     let until = Instant::now() + Duration::from_secs(show.wait);
     let found = loop {
         let found = status_at(&show.at, &show.password);
-        let is_whole = found.as_ref().is_ok_and(Status::is_whole);
-        if is_whole || Instant::now() >= until {
+        let is_well = found.as_ref().is_ok_and(Status::is_well);
+        if is_well || Instant::now() >= until {
             break found;
         }
         std::thread::sleep(PAUSE);
@@ -45,7 +46,7 @@ pub(super) fn run(show: &Show) -> ExitCode {
         Err(error) => return fail(format!("{error:#}")),
     };
     match print(&status, show.json) {
-        Ok(()) if status.is_whole() => ExitCode::SUCCESS,
+        Ok(()) if status.is_well() => ExitCode::SUCCESS,
         Ok(()) => ExitCode::FAILURE,
         Err(error) => fail(format!("cannot print: {error}")),
     }
@@ -119,6 +120,7 @@ fn state(node: &Node) -> &'static str {
         (false, _) => "away",
         (true, _) if node.ails.is_some() => "ails",
         (true, _) if !node.unheard.is_empty() => "unheard",
+        (true, _) if node.waits.is_some() => "waits",
         (true, true) => "drains",
         (true, false) => "alive",
     }
@@ -130,7 +132,7 @@ fn summary(status: &Status) -> String {
         copies => format!("{copies} copies"),
     };
     let mut text = format!("\nepoch {}: ", status.epoch);
-    let _ = match status.is_whole() {
+    let _ = match status.is_whole() && status.slots_served == SLOTS {
         true => writeln!(text, "all {SLOTS} slots are served, each has {copies}"),
         false => writeln!(
             text,
@@ -141,6 +143,16 @@ fn summary(status: &Status) -> String {
     for node in &status.nodes {
         if let Some(why) = &node.ails {
             let _ = writeln!(text, "node {} cannot take writes, {why}", node.number);
+        }
+        if let Some(why) = node.waits.as_ref().filter(|_| node.is_alive) {
+            let _ = writeln!(text, "node {} serves no lattice keys: {why}", node.number);
+        }
+        if node.is_alive && node.unserved > 0 {
+            let _ = writeln!(
+                text,
+                "node {} does not serve {} slots that it is the head of: it lacks data or leases of other nodes",
+                node.number, node.unserved
+            );
         }
         if node.is_alive && !node.unheard.is_empty() {
             let others: Vec<String> = node.unheard.iter().map(u16::to_string).collect();
@@ -282,6 +294,14 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("epoch 7: all 16384 slots are served, each has 2 copies\n"));
+        status.nodes[0].waits = Some("n3 cannot be reached".into());
+        let text = table(&status);
+        assert!(
+            text.contains("\nnode 1 serves no lattice keys: n3 cannot"),
+            "{text}"
+        );
+        assert!(text.contains(" waits ") && !status.is_well(), "{text}");
+        status.nodes[0].waits = None;
         status.slots_whole = 16000;
         status.slots_few = 384;
         status.is_current = false;

@@ -1,6 +1,6 @@
-//! A worker's counters of lattice keyspaces that are shared with other nodes.
+//! A worker's counters of lattice keyspaces that are shared with other nodes, and why it serves none of their keys.
 
-use super::Nodes;
+use super::{Nodes, Past};
 use crate::replicate::gossip::{Figures, Gossip};
 use crate::replicate::replicas::Replicas;
 use rufous_lattice::Stamp;
@@ -13,9 +13,28 @@ pub struct NodeFigures {
     pub refused: u64,
     /// Workers that serve lattice keys.
     pub serving: u64,
+    /// Workers that have lattice keyspaces and do not serve their keys.
+    pub waiting: u64,
     /// How far each other node is known to lag behind this worker, in microseconds; none if it has
     /// reported nothing.
     pub lags_us: Vec<(u16, Option<u64>)>,
+}
+
+/// Why no lattice key is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unserved {
+    /// The node is no member of the mapping in force, or there is none yet.
+    NoMember,
+    /// The state of these nodes has not been received completely.
+    Awaits {
+        /// Nodes with a session.
+        up: Vec<u16>,
+        /// Nodes without one.
+        away: Vec<u16>,
+        past: Past,
+    },
+    /// The log has to confirm what was received, or other workers of this node have to.
+    Workers,
 }
 
 impl NodeFigures {
@@ -24,6 +43,7 @@ impl NodeFigures {
         self.gossip.add(&other.gossip);
         self.refused += other.refused;
         self.serving += other.serving;
+        self.waiting += other.waiting;
         for &(node, lag) in &other.lags_us {
             match self.lags_us.iter_mut().find(|(of, _)| *of == node) {
                 Some((_, known)) => *known = known.zip(lag).map(|(a, b)| a.max(b)),
@@ -50,7 +70,30 @@ impl Nodes {
             gossip: gossip.unwrap_or_default(),
             refused: self.refused,
             serving: u64::from(self.serves),
+            waiting: 0,
             lags_us: lags.map(|(node, upto)| (node, lag(upto))).collect(),
         }
+    }
+
+    /// Why no lattice key is served, if none is.
+    pub(in crate::worker::lattice) fn unserved(&self, replicas: &Replicas) -> Option<Unserved> {
+        if self.serves {
+            return None;
+        }
+        let is_member = |number: u16| {
+            let view = self.view.as_ref();
+            view.is_some_and(|view| view.own == number && view.nodes.contains(&number))
+        };
+        if !self.number.is_some_and(is_member) || self.gossip.is_none() {
+            return Some(Unserved::NoMember);
+        }
+        let missing = replicas.nodes().into_iter().filter(|(_, upto)| *upto == 0);
+        let missing = missing.map(|(node, _)| node);
+        let (up, away): (Vec<u16>, Vec<u16>) = missing.partition(|node| self.up.contains(node));
+        if self.has_heard || up.is_empty() && away.is_empty() {
+            return Some(Unserved::Workers);
+        }
+        let past = self.away.past();
+        Some(Unserved::Awaits { up, away, past })
     }
 }

@@ -2,6 +2,7 @@
 //! cluster-aware clients and tools read.
 //!
 //! - `copies`: READONLY, READWRITE
+//! - `forget`: FORGET
 //! - `keys`: COUNTKEYSINSLOT, GETKEYSINSLOT
 //! - `members`: NODES, SLOTS, SHARDS
 //! - `operate`: STATUS, DRAIN, WEIGHT, PREVIEW: those of operators, which Redis has not
@@ -21,6 +22,7 @@ use rufous_mapping::{Mapping, Member, NodeNo};
 use std::sync::Arc;
 
 mod copies;
+mod forget;
 mod keys;
 mod members;
 mod operate;
@@ -38,6 +40,7 @@ pub static COMMANDS: &[&SessionCommand] = &[
     &keys::GETKEYSINSLOT,
     &operate::STATUS,
     &operate::DRAIN,
+    &forget::FORGET,
     &operate::WEIGHT,
     &operate::PREVIEW,
     &HELP,

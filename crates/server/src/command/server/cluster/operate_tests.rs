@@ -68,3 +68,37 @@ fn what_operators_ask_is_said_to_the_coordinator() {
             .starts_with("-ERR nodes and weights")
     );
 }
+
+#[test]
+fn a_member_that_is_gone_is_removed() {
+    let mut rig = rig(&[1, 2], 2);
+    let not_yet = "-CLUSTERDOWN The node has no mapping of its cluster yet\r\n";
+    rig.check("CLUSTER FORGET n1", not_yet);
+    let cluster = rig.fronts[0].shared.cluster.clone().expect("a cluster");
+    let two = mapping(&[1, 2], 2);
+    let see = |alive: &[u16], is_current| {
+        let alive = alive.iter().map(|no| two.members[&NodeNo(*no)].id);
+        let alive = alive.map(|id| (id, (1, Health::default())));
+        cluster.about.see(&two, alive.collect(), is_current);
+    };
+    see(&[0, 1], true);
+    let alive = rig.run("CLUSTER FORGET n1");
+    assert!(alive.starts_with("-ERR node n1 is alive: "), "{alive}");
+    let itself = rig.run("CLUSTER FORGET n0");
+    assert!(
+        itself.starts_with("-ERR the node does not remove"),
+        "{itself}"
+    );
+    rig.check("CLUSTER FORGET n2", "-ERR Unknown node n2\r\n");
+    see(&[0], false);
+    let away = rig.run("CLUSTER FORGET n1");
+    assert!(away.starts_with("-CLUSTERDOWN The coordinator"), "{away}");
+    assert!(cluster.about.forgets().is_empty());
+    see(&[0], true);
+    rig.check("CLUSTER FORGET n1", "+OK\r\n");
+    let id = two.members[&NodeNo(1)].id;
+    assert_eq!(cluster.about.forgets(), [id].into());
+    rig.check(&format!("CLUSTER FORGET {id}"), "+OK\r\n");
+    cluster.about.has_forgotten(id);
+    assert!(cluster.about.forgets().is_empty());
+}

@@ -1,4 +1,5 @@
-//! CLUSTER INFO: whether all slots have nodes that are reached, and what went over sessions.
+//! CLUSTER INFO: whether all slots have nodes that are reached and lattice keys are served, and what
+//! went over sessions.
 
 use super::Known;
 use crate::cluster::figures::Figures;
@@ -34,7 +35,9 @@ fn text(known: &Known, all: &Figures) -> String {
     }
     // Writes of slots whose data is broken here wait until this node is out of their chains.
     let broken = all.chains.broken;
-    let state = match reached == SLOTS && broken == 0 {
+    // Workers with lattice keyspaces that serve none of their keys.
+    let waiting = all.gossip.waiting;
+    let state = match reached == SLOTS && broken == 0 && waiting == 0 {
         true => "ok",
         false => "fail",
     };
@@ -47,6 +50,7 @@ fn text(known: &Known, all: &Figures) -> String {
     field(&mut out, "cluster_slots_ok", reached);
     field(&mut out, "cluster_slots_pfail", assigned - reached);
     field(&mut out, "cluster_slots_fail", broken);
+    field(&mut out, "cluster_lattice_waiting", waiting);
     field(&mut out, "cluster_known_nodes", known.mapping.members.len());
     field(&mut out, "cluster_size", heads.len());
     field(&mut out, "cluster_current_epoch", epoch);

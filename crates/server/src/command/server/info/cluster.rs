@@ -43,6 +43,11 @@ pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) 
     let hears = health.hears.map_or(0, |hears| hears.len());
     field(out, "cluster_nodes_heard", hears);
     field(out, "cluster_ails", health.ails.unwrap_or_default());
+    field(
+        out,
+        "cluster_lattice_waits",
+        health.waits.unwrap_or_default(),
+    );
     field(out, "cluster_epochs_proposed", seen.proposed);
     field(out, "cluster_mappings_refused", seen.refused);
     fields(out, ChainFigures::FIGURES, &all.peers.chains);
@@ -64,6 +69,7 @@ fn fields<T>(out: &mut String, list: &[Figure<T>], of: &T) {
 fn gossip(out: &mut String, all: &Figures) {
     let figures = &all.peers.gossip;
     field(out, "cluster_gossip_workers_serving", figures.serving);
+    field(out, "cluster_gossip_workers_waiting", figures.waiting);
     fields(out, Gossip::FIGURES, &figures.gossip);
     field(out, "cluster_gossip_refused", figures.refused);
     for (node, lag) in &figures.lags_us {
