@@ -30,6 +30,9 @@ pub enum Planted {
     CopiedOver,
     /// A learner does not notice missing parts of a copy.
     PartsNotCounted,
+    /// Replies wait for all writes of their worker, not for those of their slots. It is planted where
+    /// replies are kept, in the kernel.
+    GatesOfWorker,
 }
 
 #[cfg(feature = "planted-faults")]
@@ -46,7 +49,7 @@ mod on {
         PLANTED.with(|planted| planted.set(fault));
     }
 
-    pub(crate) fn is(fault: Planted) -> bool {
+    pub fn is(fault: Planted) -> bool {
         PLANTED.with(|planted| planted.get() == Some(fault))
     }
 }
@@ -55,10 +58,10 @@ mod on {
 pub use on::plant;
 
 #[cfg(feature = "planted-faults")]
-pub(crate) use on::is;
+pub use on::is;
 
 #[cfg(not(feature = "planted-faults"))]
 #[inline(always)]
-pub(crate) fn is(_fault: Planted) -> bool {
+pub fn is(_fault: Planted) -> bool {
     false
 }

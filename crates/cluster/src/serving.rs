@@ -20,7 +20,7 @@ mod tests;
 
 use crate::forward::MAX_UNDER_WAY;
 use rufous_base::limits::MADE_AT_ONCE;
-use rufous_base::{Output, Pieces};
+use rufous_base::{Output, Pieces, Until};
 use rufous_mapping::NodeNo;
 use rufous_wire::Bytes;
 use rufous_wire::message::{MAX_CHUNK, MAX_REQUESTS, Replies, Reply, Request, Requests};
@@ -75,6 +75,7 @@ struct Ready {
     /// The frame that has to be committed before it may be sent; not known before the end of its
     /// turn.
     gate: Option<u64>,
+    until: Until,
     answer: Answer,
 }
 
@@ -203,14 +204,14 @@ impl Serving {
         runs
     }
 
-    /// A request was executed, or failed.
-    pub fn on_reply(&mut self, asker: &Asker, reply: Output) {
+    /// A request was executed, or failed. `until`: what its reply waits for.
+    pub fn on_reply(&mut self, asker: &Asker, reply: Output, until: Until) {
         let answer = if reply.is_made() {
             Answer::Made(Making::of(reply))
         } else {
             Answer::Whole(reply)
         };
-        self.answer(asker, answer);
+        self.answer(asker, answer, until);
     }
 
     /// The slot of a request moved after it was routed: it was not executed.
@@ -267,10 +268,20 @@ impl Serving {
         self.ready.keys().copied().collect()
     }
 
-    /// The next message for a node: the worker there, and replies to it. `passed`: the last
-    /// committed frame.
-    pub fn next_replies(&mut self, no: NodeNo, passed: u64) -> Option<(u32, Replies)> {
-        let may_go = |ready: &Ready| ready.gate.is_some_and(|gate| gate <= passed);
+    /// The next message for a node: the worker there, and replies to it. `passed` and `logged`: the
+    /// last frame that is committed, and the last that is in the log.
+    pub fn next_replies(
+        &mut self,
+        no: NodeNo,
+        (passed, logged): (u64, u64),
+    ) -> Option<(u32, Replies)> {
+        let may_go = |ready: &Ready| {
+            let upto = match ready.until {
+                Until::Passed => passed,
+                Until::Logged => logged,
+            };
+            ready.gate.is_some_and(|gate| gate <= upto)
+        };
         let ready = self.ready.get_mut(&no)?;
         let has_made = self.has_made;
         let may_be_made = |first: &&Ready| !(has_made && first.is_made());
@@ -325,15 +336,16 @@ impl Serving {
         let stream = self.stream(asker);
         stream.turned_away = stream.turned_away.max(Some(asker.round));
         self.not_here += 1;
-        self.answer(asker, Answer::NotHere);
+        self.answer(asker, Answer::NotHere, Until::Logged);
     }
 
-    fn answer(&mut self, asker: &Asker, answer: Answer) {
+    fn answer(&mut self, asker: &Asker, answer: Answer, until: Until) {
         if self.is_current(asker) {
             let ready = Ready {
                 worker: asker.worker,
                 number: asker.number,
                 gate: None,
+                until,
                 answer,
             };
             self.ready.entry(asker.no).or_default().push_back(ready);

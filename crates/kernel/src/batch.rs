@@ -148,6 +148,17 @@ impl Batch {
         self.set_reply(reply);
     }
 
+    /// Adds the reply to a request whose arguments are not in the batch.
+    pub fn add_reply(&mut self, header: Header, reply: &Output) {
+        self.push(header, Args::new(&[], &[], &mut []));
+        let start = self.replies.mark();
+        self.replies.append_range(reply, (0, 0), reply.mark());
+        let end = self.replies.mark();
+        if let Some(request) = self.requests.last_mut() {
+            (request.reply.start, request.reply.end) = (start, end);
+        }
+    }
+
     /// Sets the reply of its only request.
     pub fn set_reply(&mut self, reply: Output) {
         self.replies = reply;

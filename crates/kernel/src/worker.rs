@@ -60,15 +60,16 @@ pub use notes::DurableFigures;
 use out::Call;
 pub use out::Outcome;
 pub use rufous_lattice::Stamp;
+use running::names_of;
 pub use saves::{CutOf, SaveRefused};
 pub use spanning::{ExecPlan, HeldExec, Hold, Release};
 pub use switch::LogState;
 pub use waiting::{Arrival, Clients, WaitEnd, WaitNote, WaiterId};
 
-use crate::batch::{Header, Status};
+use crate::batch::Header;
 use crate::durable::Note;
 use crate::evict::{Evictor, Ledger};
-use crate::lock::{KeyName, LockTable, Scope};
+use crate::lock::{LockTable, Scope};
 use crate::multi::{Multi, NodeAction};
 use crate::placement::Placement;
 use crate::program::Program;
@@ -183,24 +184,8 @@ impl<P: Program> Worker<P> {
             self.park(scope, header, args, self.id);
             return Self::pending(header);
         }
-        let named = |args: &Args<'_>| vec![(header.db, args.get(key).into())];
-        self.submit_free(now, header, args, named, out)
-    }
-
-    /// Executes a request of this worker's client whose keys are not held.
-    fn submit_free(
-        &mut self,
-        now: Now,
-        header: &Header,
-        args: Args<'_>,
-        named: impl FnOnce(&Args<'_>) -> Vec<KeyName>,
-        out: &mut Output,
-    ) -> Submitted {
-        match self.run_or_wait(now, header, args, self.id, named, out) {
-            Status::Ready => Submitted::Done,
-            Status::Later => Submitted::Barrier,
-            Status::NotHere => Submitted::NotHere,
-        }
+        let keys = [(header.db, u32::from(header.key))];
+        self.submit_free(now, header, &keys, args, out)
     }
 
     /// Executes a request on several keys of any workers. `keys` are databases and argument
@@ -238,16 +223,12 @@ impl<P: Program> Worker<P> {
             let names = keys.iter().map(|&(_, i)| args.get(i as usize));
             let free = (self.locks.is_idle() || !keys.iter().any(held))
                 && !self.is_any_unserved(now, names, chains::Needs::of::<P>(header));
-            let named = |args: &Args<'_>| {
-                let names = keys.iter();
-                let names = names.map(|&(db, i)| (db, args.get(i as usize).into()));
-                names.collect()
-            };
             if !free {
-                self.park(Scope::keys(named(&args)), header, args, self.id);
+                let scope = Scope::keys(names_of(keys, &args));
+                self.park(scope, header, args, self.id);
                 return Submitted::Barrier;
             }
-            return self.submit_free(now, header, args, named, out);
+            return self.submit_free(now, header, keys, args, out);
         }
         if !self.may_run(now, header, out) {
             return Submitted::Done;

@@ -15,7 +15,7 @@ use rufous_resp::{Reply, ReplyParser, encode};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A client without a reply for so long gives its connection up.
-const PATIENCE_US: u64 = 12_000_000;
+pub(super) const PATIENCE_US: u64 = 12_000_000;
 
 /// How a node is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(super) struct Client {
     door: Door,
     pub(super) connection: Option<Connection>,
     /// The first of them have been sent.
-    wishes: VecDeque<Wish>,
+    pub(super) wishes: VecDeque<Wish>,
     sent: usize,
     /// Those that were refused, and are to be asked for again.
     again: VecDeque<Wish>,
@@ -132,7 +132,7 @@ impl World {
             return;
         }
         if let (Some(asked), Some(connection)) = (found.asked_us, &found.connection) {
-            if now >= asked + PATIENCE_US {
+            if now >= asked + self.plan.patience_us() {
                 let wire = connection.wire;
                 self.close(wire, 0, Close::Now);
                 self.on_lost(client, wire);
@@ -160,7 +160,7 @@ impl World {
             Door::Plain => 1 + found.random.index(self.plan.pipeline),
             Door::Redirecting => 1,
         };
-        (0..count).map(|_| self.next_wish(client)).collect()
+        (0..count).map(|_| self.next_suitable(client)).collect()
     }
 
     /// Where a client asks for something.
@@ -231,7 +231,7 @@ impl World {
             let wire = connection.wire;
             self.send_bytes(wire, 0, bytes);
         }
-        self.act_in(client, PATIENCE_US);
+        self.act_in(client, self.plan.patience_us());
     }
 
     fn connect(&mut self, client: usize, at: At) -> bool {

@@ -3,6 +3,7 @@
 
 use super::node::Power;
 use super::plan::Plan;
+use super::wishes::Wish;
 use super::world::World;
 use crate::engine::Fault;
 use crate::node::plan::Mode;
@@ -23,21 +24,30 @@ pub(super) enum Lasting {
     Paused,
     /// A node that joins reaches no other, or is reached by none.
     Stranger,
+    /// Its disk answers no request, and it is not replaced: the coordinator is away.
+    Kept,
 }
 
-const ALL: [Lasting; 6] = [
+const ALL: [Lasting; 7] = [
     Lasting::Parted,
     Lasting::OneWay,
     Lasting::Full,
     Lasting::Hung,
     Lasting::Paused,
     Lasting::Stranger,
+    Lasting::Kept,
 ];
 
 /// When it begins.
 const BEGINS_US: u64 = 10_000_000;
+/// So much before, clients ask for keys of other nodes alone.
+const EARLIER_US: u64 = 2_000_000;
+/// How often a wish is drawn until it is one for such a key.
+const TRIES: usize = 50;
 /// How long a client at a healthy node may wait until its requests are done.
 const LIMIT_US: u64 = 7_000_000;
+/// Likewise where no copy of the key is at the node with the fault: so no node waits for that one.
+const APART_LIMIT_US: u64 = 2_000_000;
 
 impl Lasting {
     /// Of which plan is made of this seed.
@@ -46,7 +56,7 @@ impl Lasting {
     }
 
     fn is_of_disk(self) -> bool {
-        matches!(self, Self::Full | Self::Hung)
+        matches!(self, Self::Full | Self::Hung | Self::Kept)
     }
 }
 
@@ -69,6 +79,10 @@ impl Plan {
         }
         // A lattice keyspace has replicas everywhere, and needs all nodes: see `docs/keyspaces.md`.
         self.loose = None;
+        if lasting == Lasting::Kept {
+            // Some slots have no copy at the node, and no request waits behind one for another slot.
+            (self.copies, self.pipeline) = (2, 1);
+        }
         self.first = match lasting {
             Lasting::Stranger => self.workers.len() - 1,
             _ => self.workers.len(),
@@ -117,6 +131,10 @@ impl World {
             Lasting::OneWay => drop(self.parted.insert((1, 0), end_us)),
             Lasting::Full => self.nodes[sick].disk.full = true,
             Lasting::Hung => self.nodes[sick].disk.hangs = true,
+            Lasting::Kept => {
+                self.nodes[sick].disk.hangs = true;
+                self.coordinator.away_until_us = end_us;
+            }
             Lasting::Paused => {
                 let found = &mut self.nodes[sick];
                 found.paused_until_us = self.engine.now_us + 1_000_000;
@@ -135,7 +153,37 @@ impl World {
             }
         }
         self.reach("a fault lasted");
-        self.look_at_waits();
+        match lasting {
+            Lasting::Kept => self.look_at_waits(APART_LIMIT_US, Self::is_apart),
+            _ => self.look_at_waits(LIMIT_US, |_, _| true),
+        }
+    }
+
+    /// Whether no key that a client asks for has a copy at the node with the fault.
+    fn is_apart(&self, client: usize) -> bool {
+        let asks = &self.clients[client].wishes;
+        asks.iter().all(|wish| self.is_of_others(wish))
+    }
+
+    fn is_of_others(&self, wish: &Wish) -> bool {
+        let mapping = &self.coordinator.mapping;
+        let sick = self.coordinator.number_of(self.nodes[self.sick()].id);
+        let chain = wish.slot().map(|slot| mapping.chains.of(slot));
+        chain.is_some_and(|chain| !chain.named().any(|no| Some(no) == sick))
+    }
+
+    /// What a client asks for next. While a node with the fault is not replaced, half of the clients
+    /// ask for keys without a copy there, where there are any: all others come to wait.
+    pub(super) fn next_suitable(&mut self, client: usize) -> Wish {
+        let is_apart = self.lasting() == Some(Lasting::Kept) && client.is_multiple_of(2);
+        for _ in 0..TRIES {
+            let wish = self.next_wish(client);
+            if !is_apart || self.engine.now_us < BEGINS_US - EARLIER_US || self.is_of_others(&wish)
+            {
+                return wish;
+            }
+        }
+        self.next_wish(client)
     }
 
     /// It is over.
@@ -148,14 +196,16 @@ impl World {
         }
     }
 
-    /// No client at a healthy node waits for too long.
-    fn look_at_waits(&mut self) {
+    /// No client at a healthy node waits for too long, of those that this holds for.
+    fn look_at_waits(&mut self, limit_us: u64, is_meant: impl Fn(&Self, usize) -> bool) {
         let now = self.engine.now_us;
-        let late = self.clients.iter().position(|client| {
+        let late = (0..self.clients.len()).find(|number| {
+            let client = &self.clients[*number];
             let since = client.since_us.map(|since| since.max(BEGINS_US));
-            let is_late = since.is_some_and(|since| now > since + LIMIT_US);
+            let is_late = since.is_some_and(|since| now > since + limit_us);
             let here = client.connection.as_ref();
-            is_late && !here.is_some_and(|connection| self.is_sick(connection.at.node))
+            let is_sick = here.is_some_and(|connection| self.is_sick(connection.at.node));
+            is_late && !is_sick && is_meant(self, *number)
         });
         if let Some(client) = late {
             let what = format!(

@@ -17,7 +17,8 @@
 //! - `node`: one node, from its start to its end
 //! - `wires`: connections and the network under them
 //! - `coordinator`: the members, and the agreed mapping
-//! - `trouble`: faults, and the end of them; `lasting`: one that lasts
+//! - `trouble`: faults, and the end of them; `lasting`: one that lasts; `stops`: nodes that are
+//!   stopped in the middle of a turn
 //! - `clients`: requests and replies; `wishes`: which requests
 //! - `fleeting`: a key with deadlines
 //! - `loose`: keys of the lattice keyspace, and whether they are right
@@ -33,6 +34,7 @@ mod lasting;
 mod loose;
 mod node;
 pub mod plan;
+mod stops;
 mod strangers;
 mod trouble;
 mod turns;
@@ -85,6 +87,7 @@ impl Scenario for World {
             "a live member was replaced",
             "a key has expired",
             "a process without the secret was refused",
+            "a node was stopped within a turn",
         ],
         many: 300,
         faults: &[
@@ -107,6 +110,7 @@ impl Scenario for World {
             Fault::Kernel(Planted::MergeSkipped),
             Fault::Chain(chain::Planted::NoLease),
             Fault::Wire(wire::Planted::ProofNotChecked),
+            Fault::Chain(chain::Planted::GatesOfWorker),
         ],
         flags: &["--nodes"],
         unsure: Unsure {

@@ -78,22 +78,34 @@ impl World {
         if found.paused_until_us > self.engine.now_us {
             return self.schedule(node, worker);
         }
-        let now = found.now(self.engine.now_us);
-        let seat = &mut found.seats[worker];
-        let left = seat.turn(now, &mut self.turns);
+        let Some((left, leaves_us)) = self.take_turn(node, worker) else {
+            return self.schedule(node, worker);
+        };
+        let found = &mut self.nodes[node];
         let (low, high) = self.plan.turn_us;
         let takes = self.turns.skewed(low, high);
         let takes = match found.slow {
             (times, until_us) if until_us > self.engine.now_us => takes * times,
             _ => takes,
         };
-        seat.busy_until_us = seat.busy_until_us.max(now.mono_us + takes);
+        let end_us = found.clock(leaves_us) + takes;
+        let seat = &mut found.seats[worker];
+        seat.busy_until_us = seat.busy_until_us.max(end_us);
         if left.overtook {
             self.reach("a reply about lattice keys passed replies that wait for copies");
         }
         let inputs = left.inputs.join("; ");
         let who = format!("n{node}w{worker}");
         self.note(&who, format_args!("turn: {inputs}"));
+        if leaves_us > self.engine.now_us {
+            self.push_of(node, leaves_us, What::Leaves(worker, Box::new(left)));
+        } else {
+            self.leave(node, worker, left);
+        }
+    }
+
+    /// What a turn has left leaves.
+    pub(super) fn leave(&mut self, node: usize, worker: usize, left: Left) {
         self.carry_out(node, worker, left);
         if self.nodes[node].is_up() {
             self.schedule(node, worker);

@@ -6,6 +6,7 @@ use super::fleeting::Fleeting;
 use super::loose::Loose;
 use super::node::Node;
 use super::plan::{KEYS, Plan};
+use super::stops::Stops;
 use super::strangers::Strangers;
 use super::watch::Watch;
 use super::wires::Wire;
@@ -13,7 +14,7 @@ use crate::engine::random::Random;
 use crate::engine::scenario::until;
 use crate::engine::{Engine, Fault};
 use crate::history::{History, Kind, Unit};
-use crate::node::seat::Arrival;
+use crate::node::seat::{Arrival, Left};
 use rufous_mapping::Mapping;
 use rufous_server::front::Message;
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ use std::sync::Arc;
 pub(super) enum What {
     /// A worker takes a turn.
     Turn(usize),
+    /// What a worker's turn has left leaves: the node was stopped before.
+    Leaves(usize, Box<Left>),
     Message {
         from: usize,
         to: usize,
@@ -91,6 +94,7 @@ pub struct World {
     pub(super) loose: Loose,
     pub(super) fleeting: Fleeting,
     pub(super) watch: Watch,
+    pub(super) stops: Stops,
     /// When a request or a change of a node was last pending.
     pub(super) unrest_us: u64,
     /// Operations that are over, and a number for each value.
@@ -131,6 +135,7 @@ impl World {
             loose: Loose::default(),
             fleeting: Fleeting::default(),
             watch: Watch::new(&plan),
+            stops: Stops::new(&plan),
             unrest_us: 0,
             coordinator: Coordinator::new(plan.copies, seed),
             engine,
@@ -195,6 +200,7 @@ impl World {
     fn happen(&mut self, node: usize, what: What) {
         match what {
             What::Turn(worker) => self.on_turn(node, worker),
+            What::Leaves(worker, left) => self.leave(node, worker, *left),
             What::Message { from, to, message } => {
                 let from = rufous_base::WorkerId(from as u16);
                 self.arrive(node, to, Arrival::Message(from, message));

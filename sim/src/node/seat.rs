@@ -71,6 +71,8 @@ pub struct Seat {
     wake_at_us: Option<u64>,
     pub lanes: [Queue; 3],
     pub busy_until_us: u64,
+    /// What the turn that was interrupted has done so far.
+    open: Left,
     /// When the scheduled turn starts, so that there is only one.
     pub turn_at_us: Option<u64>,
     next_slot: u32,
@@ -93,6 +95,7 @@ impl Seat {
             wake_at_us: None,
             lanes: Default::default(),
             busy_until_us: 0,
+            open: Left::default(),
             turn_at_us: None,
             next_slot: 0,
             free_slots: Vec::new(),
@@ -155,9 +158,22 @@ impl Seat {
         )
     }
 
+    /// The first part of a turn, until bytes are read: [`Seat::turn`] is the rest of it.
+    pub fn begin_turn(&mut self, now: Now) {
+        let mut left = std::mem::take(&mut self.open);
+        let is_first = |arrival: &mut Arrival| {
+            use Arrival::{Disk, Drained, Opened, Told};
+            matches!(arrival, Opened(..) | Disk(_) | Drained(_) | Told(_))
+        };
+        while let Some(arrival) = self.inbox.pop_front_if(is_first) {
+            self.take(now, arrival, &mut left);
+        }
+        self.open = left;
+    }
+
     /// One turn with some or all of what has arrived.
     pub fn turn(&mut self, now: Now, random: &mut Random) -> Left {
-        let mut left = Left::default();
+        let mut left = std::mem::take(&mut self.open);
         let most = if random.chance(0.7) {
             usize::MAX
         } else {

@@ -83,6 +83,17 @@ fn what_a_peer_answers_to_a_challenge_is_not_checked() {
     }
 }
 
+/// A seed in which a disk hangs at a node that is not replaced.
+#[test]
+fn replies_that_wait_for_the_writes_of_other_slots() {
+    caught_saying::<World>(
+        "gates-of-worker",
+        &Size::Any,
+        "waits at a healthy node",
+        [277],
+    );
+}
+
 #[test]
 fn one_node_is_not_told_what_changes_in_lattice_keyspaces() {
     caught::<World>("node-not-told", 0..20);

@@ -72,6 +72,36 @@ impl Replica {
         }
     }
 
+    /// Whether another node has a copy of the slot, or makes one.
+    pub fn is_shared(&self, slot: u16) -> bool {
+        let known = self.slots.get(&slot);
+        known.is_some_and(|known| known.chain.named().count() > 1)
+    }
+
+    /// Whether another member may have all of a slot.
+    pub fn has_other_member(&self, slot: u16) -> bool {
+        let known = self.slots.get(&slot);
+        known.is_some_and(|known| known.chain.members.len() > 1)
+    }
+
+    /// Whether writes to a slot are not acknowledged by all nodes that have copies.
+    pub fn awaits_copies(&self, slot: u16) -> bool {
+        let known = self.slots.get(&slot);
+        known.is_some_and(|known| known.acked < known.seq && known.chain.named().count() > 1)
+    }
+
+    /// The last write of a slot here, and 0 if this node is not in its chain.
+    pub fn last_write(&self, slot: u16) -> u64 {
+        self.slots.get(&slot).map_or(0, |known| known.seq)
+    }
+
+    /// The last write of a slot that all members behind this one have acknowledged, if this node is
+    /// a member.
+    pub fn acknowledged(&self, slot: u16) -> Option<u64> {
+        let known = self.slots.get(&slot).filter(|known| known.is_member());
+        known.map(|known| known.acked)
+    }
+
     pub fn is_member(&self, slot: u16) -> bool {
         self.slots.get(&slot).is_some_and(|slot| slot.is_member())
     }

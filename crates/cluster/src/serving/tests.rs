@@ -47,14 +47,23 @@ impl Rig {
     }
 
     fn reply(&mut self, asker: &Asker, bytes: &[u8]) {
+        self.reply_until(Until::Passed, asker, bytes);
+    }
+
+    fn reply_until(&mut self, until: Until, asker: &Asker, bytes: &[u8]) {
         let mut out = Output::default();
         out.bytes.extend_from_slice(bytes);
-        self.machine.on_reply(asker, out);
+        self.machine.on_reply(asker, out, until);
     }
 
     /// The next message for a node: the worker there, and each reply as number and text.
     fn sent(&mut self, no: NodeNo, passed: u64) -> Option<(u32, Vec<String>)> {
-        let (to, replies) = self.machine.next_replies(no, passed)?;
+        self.sent_at(no, (passed, passed))
+    }
+
+    /// Likewise, where the log may have more than is committed.
+    fn sent_at(&mut self, no: NodeNo, at: (u64, u64)) -> Option<(u32, Vec<String>)> {
+        let (to, replies) = self.machine.next_replies(no, at)?;
         let text = |reply: Reply| {
             let text = String::from_utf8_lossy(&reply.bytes);
             let text = if reply.not_here { "not here" } else { &text };
@@ -62,6 +71,22 @@ impl Rig {
         };
         Some((to, replies.replies.into_iter().map(text).collect()))
     }
+}
+
+#[test]
+fn a_reply_that_needs_the_log_alone_does_not_wait_for_copies() {
+    let mut rig = Rig::new();
+    rig.requests(ONE, 3, (7, 2), 0);
+    let (first, second) = (rig.take(), rig.take());
+    assert!(rig.machine.on_routed(&first, true) && rig.machine.on_routed(&second, true));
+    rig.reply_until(Until::Logged, &first, b"a");
+    rig.reply_until(Until::Passed, &second, b"b");
+    rig.machine.on_turn_end(5);
+    assert_eq!(rig.sent_at(ONE, (2, 4)), None, "it is not in the log");
+    let first = rig.sent_at(ONE, (2, 5));
+    assert_eq!(first, Some((3, vec!["7 a".to_owned()])));
+    assert_eq!(rig.sent_at(ONE, (2, 5)), None);
+    assert_eq!(rig.sent_at(ONE, (5, 5)), Some((3, vec!["8 b".to_owned()])));
 }
 
 #[test]
@@ -220,7 +245,7 @@ fn a_long_reply_goes_in_parts() {
     rig.reply(&first, &vec![b'x'; MAX_CHUNK + 1]);
     rig.reply(&second, b"b");
     rig.machine.on_turn_end(0);
-    let (_, message) = rig.machine.next_replies(ONE, 0).expect("a part");
+    let (_, message) = rig.machine.next_replies(ONE, (0, 0)).expect("a part");
     let [part] = &message.replies[..] else {
         panic!("one part");
     };
@@ -265,7 +290,7 @@ fn a_reply_that_is_made_while_it_is_sent_takes_a_part_of_each_turn() {
         out.bytes.extend_from_slice(b"*1");
         out.make(Box::new(Dots(made)));
         out.bytes.extend_from_slice(b"ok");
-        rig.machine.on_reply(&asker, out);
+        rig.machine.on_reply(&asker, out, Until::Passed);
     }
     let asker = rig.take();
     assert!(rig.machine.on_routed(&asker, true));
@@ -274,7 +299,7 @@ fn a_reply_that_is_made_while_it_is_sent_takes_a_part_of_each_turn() {
     while !rig.machine.nodes().is_empty() {
         rig.machine.on_turn_end(0);
         let mut made = 0;
-        while let Some((_, replies)) = rig.machine.next_replies(ONE, 0) {
+        while let Some((_, replies)) = rig.machine.next_replies(ONE, (0, 0)) {
             made += replies.replies.iter().map(|r| r.bytes.len()).sum::<usize>();
             parts.extend(replies.replies);
         }

@@ -13,15 +13,18 @@
 //! 4. No request is executed for a slot that this node does not serve: [`SlotView`] says which
 //!    slots these are.
 
+mod dependence;
 mod figures;
 #[macro_use]
 mod view;
 #[cfg(test)]
 pub(super) mod tests;
+mod withheld;
 
 pub use figures::{ChainFigures, ChainSettings, Said};
 pub use view::SEVERAL;
 pub(super) use view::{Kept, NOT_HERE, Needs, SlotView, UNSERVED};
+pub(super) use withheld::{Fate, Item};
 
 use super::out::{Call, Out};
 use super::store::Store;
@@ -36,6 +39,7 @@ use rufous_mapping::{Mapping, NodeNo};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use withheld::Withheld;
 
 /// Records examined in a step of a long operation.
 const LOOKS: usize = 2048;
@@ -60,6 +64,10 @@ pub(super) struct ChainHost {
     taken: usize,
     /// The write that chains must have committed for the open frame to be committed.
     appended: Option<u64>,
+    /// What waits for copies.
+    withheld: Withheld,
+    /// The log cannot be written.
+    is_in_trouble: bool,
     /// Messages that wait for the log, each with the last frame that it concerns.
     held: VecDeque<(u64, Said)>,
     out: Vec<Said>,
@@ -80,6 +88,8 @@ impl ChainHost {
             is_alone: true,
             taken: 0,
             appended: None,
+            withheld: Withheld::default(),
+            is_in_trouble: false,
             held: VecDeque::new(),
             out: Vec::new(),
             more: false,
@@ -118,6 +128,7 @@ impl ChainHost {
             // It may contain this node as it was before its start: a later one will not.
             Some(Ok(false)) | None => {}
         }
+        self.release_all();
         if is_new {
             self.mark_slots(self.slots.clone(), store);
         } else {
@@ -221,6 +232,9 @@ impl ChainHost {
         if received.is_some() {
             self.mark_slots(slot, store);
         }
+        if let Some(slot) = slot {
+            self.release(slot);
+        }
     }
 
     /// A session with a node begins.
@@ -240,6 +254,7 @@ impl ChainHost {
         if replica.is_some_and(|replica| replica.wake_at() <= now.mono_us) {
             self.with_replica(now, store, |replica, _| replica.tick(now.mono_us));
             self.mark_changed(store);
+            self.release_all();
         }
         if !self.more || now.mono_us < self.step_at {
             return;
@@ -251,6 +266,7 @@ impl ChainHost {
         let (more, copied, cleared) = worked.unwrap_or_default();
         // Dropped slots leave no mark.
         self.mark_slots(cleared, store);
+        self.release_all();
         let sent = (copied * store.workers()) as u64 * SECOND_US;
         let pause_us = sent.checked_div(self.settings.move_rate).unwrap_or(0);
         (self.more, self.step_at) = (more, now.mono_us + pause_us.max(STEP_US));
@@ -275,7 +291,7 @@ impl ChainHost {
         let replica = self.replica.as_mut().filter(|_| !self.is_alone);
         let Some(replica) = replica.filter(|_| from < journaled) else {
             self.taken = journaled;
-            return;
+            return self.note_appended();
         };
         let journal = std::mem::take(store.shard.journal());
         let mut parts = BySlot::default();
@@ -295,6 +311,17 @@ impl ChainHost {
             store.shard.mark_slot(slot, self.mark_of(slot));
         }
         self.taken = store.shard.journal().len();
+        self.note_appended();
+    }
+
+    /// What was written so far is in the chains. A chain without other nodes has it at once.
+    fn note_appended(&mut self) {
+        if !self.withheld.is_empty() {
+            let replica = self.replica.as_ref();
+            let last = |slot| replica.map_or(0, |replica| replica.last_write(slot));
+            self.withheld.on_append(last);
+            self.release_all();
+        }
     }
 
     /// The open frame ends. Returns the last write of chains in it, if any.
@@ -339,6 +366,11 @@ impl ChainHost {
         while let Some((_, said)) = self.held.pop_front_if(is_due) {
             self.out.push(said);
         }
+    }
+
+    /// The log cannot be written, or can be again.
+    pub(super) fn on_trouble(&mut self, is_in_trouble: bool) {
+        self.is_in_trouble = is_in_trouble;
     }
 
     /// Messages for workers of other nodes.
@@ -386,6 +418,12 @@ impl ChainHost {
     fn serves(&self, now: Now, slot: u16, needs: Needs) -> Result<(), Refused> {
         match (&self.replica, needs) {
             (None, _) => Err(Refused::NotYet),
+            // The data here may be lost, and the other members go on without it: they replace this
+            // node.
+            (Some(replica), _) if self.is_in_trouble && replica.has_other_member(slot) => {
+                let serves = replica.serves(slot, now.mono_us);
+                serves.and(Err(Refused::NotYet))
+            }
             (Some(replica), Needs::Head) => replica.serves(slot, now.mono_us),
             (Some(replica), Needs::Member) => replica.reads(slot, now.mono_us),
         }
@@ -443,6 +481,7 @@ impl ChainHost {
     pub(super) fn figures(&self) -> ChainFigures {
         let mut figures = self.figures;
         figures.held = self.held.len() as u64;
+        figures.withheld = self.withheld.len() as u64;
         if let Some(replica) = &self.replica {
             figures.broken = replica.broken().count() as u64;
             let counts = replica.counts();

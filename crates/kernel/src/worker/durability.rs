@@ -7,7 +7,6 @@ use super::saves::{CutOf, SaveRefused, SnapshotStart};
 use super::{Message, Worker};
 use crate::durable::keeper::{Keeper, Pinned, Purpose};
 use crate::durable::{Event, LogWriter, ids};
-use crate::planted::{self, Planted};
 use crate::program::{Program, Unwritable};
 use rufous_base::disk::{DiskDone, DiskRequest};
 use rufous_base::{Now, Until, WorkerId};
@@ -66,6 +65,7 @@ impl<P: Program> Worker<P> {
     /// Ends a turn: logs its changes. Returns the position that its replies wait for.
     pub fn end_turn(&mut self, now: Now) -> Option<u64> {
         self.end_frame();
+        self.answer_released(now);
         self.replicate(now);
         let gate = self.commit.on_turn(now, &mut self.out);
         if self.commit.log().is_none() {
@@ -184,19 +184,20 @@ impl<P: Program> Worker<P> {
         self.commit.committed()
     }
 
-    /// Whether replies wait for the log alone, and whether replies wait for more.
+    /// Whether some replies wait for the log alone when they leave this worker.
     #[inline]
     pub fn splits(&self) -> bool {
-        self.chains.is_some() && self.placement.has_lattice()
+        self.chains.is_some()
     }
 
-    /// What replies wait for that concern these keys only.
+    /// What replies wait for when they leave this worker, if they concern these keys only. The
+    /// worker itself keeps those that depend on copies of their slots.
     #[inline]
     pub fn until<'a>(&self, keys: impl IntoIterator<Item = &'a [u8]>) -> Until {
-        match self.splits() {
-            true if planted::is(Planted::AllTakenForLattice) => Until::Logged,
-            true => self.placement.until(keys),
-            false => Until::Passed,
+        if self.splits() && keys.into_iter().next().is_some() {
+            Until::Logged
+        } else {
+            Until::Passed
         }
     }
 

@@ -1,10 +1,23 @@
 //! Requests and replies between workers, many in one message.
 
+use super::chains::{Fate, Item};
 use super::{Message, Outcome, Work, Worker};
 use crate::batch::{Batch, Header, ReplyRange, Request, Status};
 use crate::lock::Scope;
+use crate::planted::{self, Planted};
 use crate::program::Program;
-use rufous_base::{Args, Now, WorkerId};
+use rufous_base::{Args, Now, Output, Until, WorkerId};
+use std::collections::BTreeMap;
+
+/// A request that has run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ran<'a> {
+    /// The slots of its strict keys.
+    pub(super) slots: &'a [u16],
+    pub(super) origin: WorkerId,
+    /// Where its reply begins in the output.
+    pub(super) start: (usize, usize),
+}
 
 impl<P: Program> Worker<P> {
     pub(super) fn forward(&mut self, owner: WorkerId, header: &Header, args: Args<'_>) {
@@ -75,6 +88,7 @@ impl<P: Program> Worker<P> {
             let key = usize::from(header.key);
             let held = !self.locks.is_idle() && self.locks.blocks(header.db, args.get(key));
             let named = |args: &Args<'_>| vec![(header.db, args.get(key).into())];
+            let slots = self.slots_of([args.get(key)]);
             let status = if held {
                 let table = batch.requests[index].table;
                 let (header, args, _) = batch.parts(index);
@@ -91,7 +105,18 @@ impl<P: Program> Worker<P> {
             {
                 Status::Ready
             } else {
-                self.run_or_wait(now, &header, args, from, named, out)
+                let status = self.run_or_wait(now, &header, args, from, named, out);
+                let out = &mut batch.replies;
+                let ran = Ran {
+                    slots: &slots,
+                    origin: from,
+                    start,
+                };
+                if status == Status::Ready && self.withholds(ran, &header, out) {
+                    Status::Later
+                } else {
+                    status
+                }
             };
             let end = batch.replies.mark();
             batch.requests[index].reply = ReplyRange { start, end, status };
@@ -108,6 +133,171 @@ impl<P: Program> Worker<P> {
             }
         }
         self.out.outcomes.push_back(Outcome::Replies(batch));
+    }
+
+    /// Sends a message, which may be to this worker, once all copies of these slots have what was
+    /// written to them so far.
+    pub(super) fn send_after(
+        &mut self,
+        now: Now,
+        slots: &[u16],
+        to: WorkerId,
+        (until, message): (Until, Message),
+    ) {
+        let journaled = self.journaled();
+        match &mut self.chains {
+            Some(chains) if until == Until::Logged && chains.awaits(slots, journaled) => {
+                chains.withhold(slots, Item::Message(to, message));
+            }
+            _ => self.pass_on(now, to, (until, message)),
+        }
+    }
+
+    /// The length of the journal, as replies see it.
+    #[inline]
+    fn journaled(&mut self) -> usize {
+        if planted::is(Planted::ExpiryNotAwaited) && !self.shard.observers().journal_tells() {
+            return 0;
+        }
+        self.shard.journal().len()
+    }
+
+    /// Sends a message that waits for no copies.
+    fn pass_on(&mut self, now: Now, to: WorkerId, (until, message): (Until, Message)) {
+        match message {
+            Message::Replies(batch) if to == self.id => self.on_replies(batch),
+            message => self.send_committed(now, to, (until, message)),
+        }
+    }
+
+    /// Keeps the reply to a request, if it depends on writes that not all copies have.
+    #[inline]
+    pub(super) fn withholds(&mut self, ran: Ran<'_>, header: &Header, out: &mut Output) -> bool {
+        let Ran {
+            slots,
+            origin,
+            start,
+        } = ran;
+        if slots.is_empty() {
+            return false;
+        }
+        let journaled = self.journaled();
+        let chains = self.chains.as_deref_mut();
+        let Some(chains) = chains.filter(|chains| chains.awaits(slots, journaled)) else {
+            return false;
+        };
+        let mut reply = Output::default();
+        reply.append_range(out, start, out.mark());
+        out.truncate(start);
+        let header = *header;
+        let item = Item::Reply {
+            origin,
+            header,
+            reply,
+        };
+        chains.withhold(slots, item);
+        true
+    }
+
+    /// Keeps the reply to commands on these keys, which the embedder has run here and appended from
+    /// `start` on, if it depends on writes that not all copies have: it is an [`Outcome`] then.
+    pub fn keeps_reply<'k>(
+        &mut self,
+        header: &Header,
+        keys: impl Iterator<Item = &'k [u8]>,
+        start: (usize, usize),
+        out: &mut Output,
+    ) -> bool {
+        let slots = self.slots_of(keys);
+        let ran = Ran {
+            slots: &slots,
+            origin: self.id,
+            start,
+        };
+        self.withholds(ran, header, out)
+    }
+
+    /// Sends what no longer waits for copies.
+    #[inline]
+    pub(super) fn answer_released(&mut self, now: Now) {
+        if self.chains.as_ref().is_some_and(|c| c.has_released()) {
+            self.send_released(now);
+        }
+    }
+
+    fn send_released(&mut self, now: Now) {
+        let chains = self.chains.as_mut();
+        let released = chains.map_or_else(Vec::new, |chains| chains.take_released());
+        let mut replies = BTreeMap::<WorkerId, Box<Batch>>::new();
+        let mut lost = BTreeMap::<WorkerId, Box<Batch>>::new();
+        for (item, fate) in released {
+            let of = match fate {
+                Fate::Acknowledged => &mut replies,
+                Fate::Lost => &mut lost,
+            };
+            match item {
+                Item::Reply {
+                    origin,
+                    header,
+                    reply,
+                } => {
+                    let batch = of.entry(origin).or_insert_with(|| self.out.mail.batch());
+                    batch.add_reply(header, &reply);
+                }
+                Item::Message(to, message) if fate == Fate::Acknowledged => {
+                    self.pass_on(now, to, (Until::Logged, message));
+                }
+                Item::Message(to, message) => self.send_lost(now, to, message),
+            }
+        }
+        for (to, batch) in replies {
+            self.pass_on(now, to, (Until::Logged, Message::Replies(batch)));
+        }
+        for (to, batch) in lost {
+            self.send_now(now, to, Message::Lost(batch));
+        }
+    }
+
+    fn send_now(&mut self, now: Now, to: WorkerId, message: Message) {
+        if to == self.id {
+            self.take(now, to, message);
+        } else {
+            self.send(to, message);
+        }
+    }
+
+    /// A message depends on a slot that this node has left: what it says may not be so.
+    fn send_lost(&mut self, now: Now, to: WorkerId, message: Message) {
+        match message {
+            Message::Replies(batch) => self.send_now(now, to, Message::Lost(batch)),
+            Message::Committed { multi } => {
+                self.send_now(now, to, Message::Doubtful { multi });
+                self.send_now(now, to, Message::Committed { multi });
+            }
+            Message::Acquired {
+                multi,
+                ticket,
+                mut hold,
+            } => {
+                (hold.unserved, hold.unread) = (true, true);
+                let message = Message::Acquired {
+                    multi,
+                    ticket,
+                    hold,
+                };
+                self.send_now(now, to, message);
+            }
+            message => self.send_now(now, to, message),
+        }
+    }
+
+    /// The slots of the strict keys among these, if other nodes may have copies of any.
+    #[inline]
+    pub(super) fn slots_of<'k>(&self, keys: impl IntoIterator<Item = &'k [u8]>) -> Vec<u16> {
+        match &self.chains {
+            Some(chains) => chains.slots_of(keys, &self.placement),
+            None => Vec::new(),
+        }
     }
 
     pub(super) fn answer(&mut self, now: Now, origin: WorkerId, batch: Box<Batch>) {

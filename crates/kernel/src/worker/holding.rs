@@ -5,7 +5,7 @@ use super::chains::Needs;
 use super::spanning::{self, Release, Site, Spanning, gather, put_back};
 use super::waiting::{NoData, Reach};
 use super::{Message, Submitted, Work, Worker};
-use crate::batch::{Batch, Header};
+use crate::batch::{Batch, Header, Status};
 use crate::durable::{TxnId, entry};
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::multi::{Finish, Multi, NodeAction, Part};
@@ -173,9 +173,18 @@ impl<P: Program> Worker<P> {
                 let Some(batch) = served else {
                     return;
                 };
+                let slots = match self.locks.scope(ticket) {
+                    Some(Scope::Keys(keys)) => self.slots_of(keys.iter().map(|key| &*key.1)),
+                    _ => Vec::new(),
+                };
                 let batch = self.run_parked(now, ticket, batch, origin);
                 self.let_go(now, ticket);
-                self.answer(now, origin, batch);
+                let until = match batch.requests[0].reply.status {
+                    Status::Ready => batch.until,
+                    // Nothing was executed.
+                    Status::Later | Status::NotHere => return self.answer(now, origin, batch),
+                };
+                self.send_after(now, &slots, origin, (until, Message::Replies(batch)));
             }
             Work::Hold {
                 multi,
@@ -185,14 +194,14 @@ impl<P: Program> Worker<P> {
                 part,
             } => {
                 let hold = self.hold(ticket, (client, touch), part.as_deref(), now);
-                let names = hold.gathered.iter().map(|gathered| &*gathered.key.1);
-                let until = self.until(names);
+                let names = || hold.gathered.iter().map(|gathered| &*gathered.key.1);
+                let (until, slots) = (self.until(names()), self.slots_of(names()));
                 let acquired = Message::Acquired {
                     multi,
                     ticket,
                     hold,
                 };
-                self.send_committed(now, coordinator, (until, acquired));
+                self.send_after(now, &slots, coordinator, (until, acquired));
             }
         }
     }
@@ -258,6 +267,7 @@ impl<P: Program> Worker<P> {
     /// Applies this worker's part of a command.
     pub(super) fn on_release(&mut self, now: Now, coordinator: WorkerId, release: Release) {
         let until = self.until_of(&release);
+        let slots = self.slots_of(release.writes.iter().map(|(key, _)| &*key.1));
         let Release {
             ticket,
             writes,
@@ -305,7 +315,7 @@ impl<P: Program> Worker<P> {
         self.make_room(now);
         let Some(multi) = multi else { return };
         let committed = (until, Message::Committed { multi });
-        self.send_committed(now, coordinator, committed);
+        self.send_after(now, &slots, coordinator, committed);
     }
 
     /// All parts of a command are committed: effects that depend on it may be logged.

@@ -89,7 +89,12 @@ impl<P: Program> Worker<P> {
             }
             Note::EndLog => self.end_log(now),
             Note::LogEnded => self.saves.on_log_ended(),
-            Note::Trouble(trouble) => self.commit.on_trouble(from, trouble),
+            Note::Trouble(trouble) => {
+                self.commit.on_trouble(from, trouble);
+                if let Some(chains) = &mut self.chains {
+                    chains.on_trouble(self.commit.is_in_trouble());
+                }
+            }
             Note::Quiet => self.quiet.on_quiet(),
             Note::CloseLogs => self.quiet.on_close_logs(),
         }

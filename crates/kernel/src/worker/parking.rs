@@ -18,7 +18,7 @@ use crate::lock::{KeyName, Scope, Ticket};
 use crate::program::Program;
 use rufous_base::limits::{COPY_PATIENCE_US, SLOT_PATIENCE_US};
 use rufous_base::slot::slot_of;
-use rufous_base::{Output, WorkerId};
+use rufous_base::{Output, Until, WorkerId};
 use rufous_chain::Refused;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -41,6 +41,8 @@ impl Request {
     /// The call that answers it with a refusal.
     fn refused(mut self, reply: Output, status: Status) -> Call {
         self.batch.set_refusal(reply, status);
+        // It tells of no data.
+        self.batch.until = Until::Logged;
         Call::Answer(self.origin, self.batch)
     }
 }
@@ -226,6 +228,7 @@ impl Parking {
         out.call(Call::LetGo(ticket));
         if status != Status::Later {
             batch.set_refusal(reply, status);
+            batch.until = Until::Logged;
             out.call(Call::Answer(origin, batch));
         }
         None

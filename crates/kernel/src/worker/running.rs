@@ -1,5 +1,6 @@
 //! Execution of commands on this worker's shard, and their counters.
 
+use super::exchange::Ran;
 use super::waiting::{NoData, Reach};
 use super::{Submitted, Worker};
 use crate::batch::{Batch, Header, ReplyRange, Status};
@@ -61,6 +62,32 @@ impl<P: Program> Worker<P> {
     ) {
         if self.run(now, header, args, out).is_some() {
             self.note(header.command, true);
+        }
+    }
+
+    /// Executes a request of this worker's client whose keys are not held. `keys` are databases and
+    /// argument indexes.
+    #[inline]
+    pub(super) fn submit_free(
+        &mut self,
+        now: Now,
+        header: &Header,
+        keys: &[(u8, u32)],
+        args: Args<'_>,
+        out: &mut Output,
+    ) -> Submitted {
+        let slots = self.slots_of(keys.iter().map(|&(_, i)| args.get(i as usize)));
+        let ran = Ran {
+            slots: &slots,
+            origin: self.id,
+            start: out.mark(),
+        };
+        let named = |args: &Args<'_>| names_of(keys, args);
+        match self.run_or_wait(now, header, args, self.id, named, out) {
+            Status::Ready if self.withholds(ran, header, out) => Submitted::Pending,
+            Status::Ready => Submitted::Done,
+            Status::Later => Submitted::Barrier,
+            Status::NotHere => Submitted::NotHere,
         }
     }
 
@@ -220,6 +247,13 @@ impl<P: Program> Worker<P> {
     pub fn stats_mut(&mut self) -> &mut [CommandStats] {
         &mut self.stats
     }
+}
+
+/// The keys of a request, given as databases and argument indexes.
+pub(super) fn names_of(keys: &[(u8, u32)], args: &Args<'_>) -> Vec<KeyName> {
+    let names = keys.iter();
+    let names = names.map(|&(db, i)| (db, args.get(i as usize).into()));
+    names.collect()
 }
 
 /// Moves the end of an output, from `start` on, into a batch of one request: its reply so far.

@@ -146,6 +146,7 @@ impl<P: Program> Worker<P> {
             }
             self.carry_out(now);
             self.tell_clients(now);
+            self.answer_released(now);
         }
     }
 

@@ -4,7 +4,7 @@
 //! In the kernel each has a connection id of its own, which no driver ever assigns, so that none
 //! waits for another.
 
-use rufous_base::{ConnId, Output};
+use rufous_base::{ConnId, Output, Until};
 use rufous_cluster::serving::Asker;
 use rufous_cluster::splitting::Part;
 use rufous_command::Reply;
@@ -18,7 +18,8 @@ const FIRST: u32 = 1 << 31;
 /// The receiver of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
-    Peer(Asker),
+    /// The reply waits until then.
+    Peer(Asker, Until),
     Part(Part),
 }
 

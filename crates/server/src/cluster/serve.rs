@@ -13,7 +13,7 @@ use crate::front::connection::{ParsedKey, What};
 use crate::front::turn::Request;
 use crate::front::{Front, Message, parse};
 use rufous_base::limits::MADE_FOR_NODES;
-use rufous_base::{Apart, Args, Effects, Now, Output};
+use rufous_base::{Apart, Args, Effects, Now, Output, Until};
 use rufous_cluster::serving::{Action, Asker};
 use rufous_command::{Failure, Flags, Reply};
 use rufous_kernel::batch::Door;
@@ -90,7 +90,7 @@ impl Front {
             Some(failure) => {
                 let mut out = Output::default();
                 Reply::new(&mut out, request.resp3).error(&failure);
-                self.serving.on_reply(&asker, out);
+                self.serving.on_reply(&asker, out, Until::Logged);
             }
             None => self.serve(now, asker, &request, (what, &keys), args, fx),
         }
@@ -126,9 +126,9 @@ impl Front {
         let What::Command(command) = what else {
             return;
         };
-        let conn = self
-            .jobs
-            .begin(Job::Peer(asker), request.db as u8, request.resp3);
+        let until = self.until_of(command, keys.iter().map(|key| key.arg), &args);
+        let job = Job::Peer(asker, until);
+        let conn = self.jobs.begin(job, request.db as u8, request.resp3);
         let first = keys.first();
         let header = Header {
             conn,
@@ -204,10 +204,10 @@ impl Front {
     pub(crate) fn take_jobs(&mut self, fx: &mut Effects<Message>) {
         for (job, done) in self.jobs.take_done() {
             match (job, done) {
-                (Job::Peer(asker), Done::NotHere) => self.serving.on_moved(&asker),
-                (Job::Peer(asker), Done::Reply(mut reply)) => {
+                (Job::Peer(asker, _), Done::NotHere) => self.serving.on_moved(&asker),
+                (Job::Peer(asker, until), Done::Reply(mut reply)) => {
                     refuse_long(&mut reply);
-                    self.serving.on_reply(&asker, reply);
+                    self.serving.on_reply(&asker, reply, until);
                 }
                 (Job::Part(part), Done::Reply(reply)) => self.on_part(part, reply, fx),
                 (Job::Part(_), Done::NotHere) => {
@@ -230,14 +230,14 @@ impl Front {
 
     /// Ends a turn: sends the replies that sessions have room for and that are committed.
     pub(super) fn send_replies(&mut self, now: Now, fx: &mut Effects<Message>) {
-        let passed = self.kernel.passed();
+        let at = (self.kernel.passed(), self.kernel.logged());
         self.serving.on_turn_end(fx.gate.unwrap_or(0));
         let Some(links) = &mut self.links else {
             return;
         };
         for no in self.serving.nodes() {
             while links.has_room(no, Class::Reply)
-                && let Some((to, replies)) = self.serving.next_replies(no, passed)
+                && let Some((to, replies)) = self.serving.next_replies(no, at)
             {
                 let mut envelope = links.envelope(Body::Replies(replies));
                 envelope.to = to;

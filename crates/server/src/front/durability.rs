@@ -95,6 +95,7 @@ impl Front {
     pub(super) fn end_turn_durably(&mut self, now: Now, fx: &mut Effects<Message>) {
         self.take_orders(now);
         fx.gate = self.kernel.end_turn(now);
+        let released = self.deliver_outcomes(fx);
         if self.kernel.is_snapshotting()
             && let Some(bytes) = self.durability.slices.on_turn_end(now, self.hurries())
         {
@@ -112,6 +113,11 @@ impl Front {
         self.deliver_save_answers(fx);
         fx.messages.append(&mut self.outgoing);
         self.wake_for_durability(now, fx);
+        if released {
+            // What waited for these replies goes on in the next turn.
+            self.cron.set_wake_us(now.mono_us);
+            fx.wake_at_us = Some(now.mono_us);
+        }
     }
 
     /// Whether no client is served.

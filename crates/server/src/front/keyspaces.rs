@@ -6,6 +6,7 @@ use super::persistence::COORDINATOR;
 use super::session::Session;
 use super::turn::Request;
 use super::{Front, Message};
+use crate::command::Dispatch;
 use crate::config::keyspaces;
 use rufous_base::{Args, ConnId, Effects, Now, Output, Until, WorkerId};
 use rufous_command::{DataCommands, Failure, Flags, Group, Reply, Spec, lattice};
@@ -47,8 +48,9 @@ impl Front {
     }
 
     /// Notes what the reply to a request waits for. A reply about lattice keys alone, or about no
-    /// data, does not wait for other nodes' copies of strict keys. `is_more`: the request runs
-    /// elsewhere, or in a transaction.
+    /// data, does not wait for other nodes' copies of strict keys. One about named keys has waited
+    /// for the copies of their slots when the kernel, or another node, gives it. `is_more`: the
+    /// request runs in a transaction that answers each command at once.
     #[inline]
     pub(super) fn note_until(
         &mut self,
@@ -79,19 +81,64 @@ impl Front {
         }
     }
 
-    fn find_until(&self, request: &Request<'_>, spec: &Spec, args: &Args<'_>) -> Until {
+    fn find_until(&mut self, request: &Request<'_>, spec: &Spec, args: &Args<'_>) -> Until {
         let What::Command(id) = request.what else {
             return Until::Passed;
         };
+        if spec.flags.has(Flags::EXEC) {
+            self.until_of_exec(request.conn)
+        } else {
+            self.until_of(id, request.keys.iter().map(|key| key.arg), args)
+        }
+    }
+
+    /// What the reply to `EXEC` waits for: what those to the queued commands do.
+    fn until_of_exec(&mut self, conn: ConnId) -> Until {
+        let queued = |front: &mut Self| {
+            let connection = front.connections.get(conn)?;
+            connection.transaction.queued.take()
+        };
+        let Some(mut queued) = queued(self) else {
+            return Until::Logged;
+        };
+        let mut all = Until::Logged;
+        for index in 0..queued.requests.len() {
+            let (header, args, _) = queued.parts(index);
+            let mut found = Vec::new();
+            let spec = self.table.spec(header.command);
+            spec.keys.find(&args, header.db, &mut found);
+            let keys = found.iter().map(|(_, arg)| *arg);
+            if self.until_of(header.command, keys, &args) == Until::Passed {
+                all = Until::Passed;
+            }
+        }
+        if let Some(connection) = self.connections.get(conn) {
+            connection.transaction.queued = Some(queued);
+        }
+        all
+    }
+
+    /// What the reply to a command waits for when the kernel has given it.
+    pub(crate) fn until_of(
+        &self,
+        id: u16,
+        keys: impl Iterator<Item = u32>,
+        args: &Args<'_>,
+    ) -> Until {
+        let spec = self.table.spec(id);
         if spec.group == Group::Connection {
             return Until::Logged;
         }
         if DataCommands::is_open(id, args) {
             return Until::Passed;
         }
-        let keys = request.keys.iter();
-        self.kernel
-            .until(keys.map(|key| args.get(key.arg as usize)))
+        let keys = keys.map(|arg| args.get(arg as usize));
+        let is_keyed = matches!(self.table.dispatch(id), Dispatch::Key | Dispatch::Keys);
+        if is_keyed && !DataCommands::may_wait(id) {
+            self.kernel.until(keys)
+        } else {
+            self.kernel.placement().until(keys)
+        }
     }
 
     /// Why a key cannot be watched: writes of other replicas have no common order with those here.

@@ -11,12 +11,15 @@ use rufous_kernel::{Batch, Header, Outcome, Program};
 
 impl Front {
     /// Handles the outcomes of requests that were submitted earlier. To be called after every call
-    /// of the kernel that may run requests.
+    /// of the kernel that may run requests. Returns whether there were any.
     #[inline]
-    pub(super) fn deliver_outcomes(&mut self, fx: &mut Effects<Message>) {
+    pub(super) fn deliver_outcomes(&mut self, fx: &mut Effects<Message>) -> bool {
+        let mut any = false;
         while let Some(outcome) = self.kernel.next_outcome() {
+            any = true;
             self.deliver_outcome(outcome, fx);
         }
+        any
     }
 
     fn deliver_outcome(&mut self, outcome: Outcome, fx: &mut Effects<Message>) {

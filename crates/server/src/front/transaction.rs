@@ -49,7 +49,7 @@ pub struct Transaction {
     pub open: bool,
     /// A command could not be queued: `EXEC` will be refused.
     pub aborted: bool,
-    queued: Option<Box<Batch>>,
+    pub(super) queued: Option<Box<Batch>>,
     /// Bytes of the queue.
     bytes: usize,
     /// The flags of all queued commands together.

@@ -259,7 +259,7 @@ impl Front {
             self.queue(now, header, spec, args, reply);
             return self.finish_request(request.conn, mark, Submitted::Done, fx);
         }
-        self.note_until(&request, spec, has_begun || way != Way::Here, &args);
+        self.note_until(&request, spec, has_begun, &args);
         // A transaction is shown after its commands.
         if self.shared.has_monitors() && monitor::shows(spec) && !spec.flags.has(Flags::EXEC) {
             self.feed_monitors(now, request.conn, spec, &args);

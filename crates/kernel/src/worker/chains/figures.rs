@@ -30,6 +30,8 @@ figures! {
             "Times that a slot moved away while writes to it waited for its chain.";
         waiting("cluster_chain_frames_waiting", "rufous_chain_frames_waiting"):
             "Frames that wait for chains.";
+        withheld("cluster_replies_waiting", "rufous_replies_waiting_for_copies"):
+            "Replies and messages that wait until other nodes have the writes that they depend on.";
         held("cluster_chain_messages_waiting", "rufous_chain_messages_waiting"):
             "Chain messages that wait for the log.";
         parked("cluster_requests_waiting", "rufous_requests_waiting_for_slots"):

@@ -1,6 +1,9 @@
 //! Hosts of chains at two nodes of one worker each, driven by hand: the test logs their frames and
 //! carries their messages.
 
+#[path = "withheld_tests.rs"]
+mod withheld_tests;
+
 use super::view::Needs;
 use super::{ChainHost, ChainSettings, Said};
 use crate::durable::SlotMark;

@@ -17,8 +17,8 @@ pub(super) fn looks_at_all_keys(spec: &Spec) -> bool {
 
 /// The requirements of a transaction's commands.
 #[derive(Default)]
-struct Needs {
-    keys: Vec<KeyName>,
+pub(super) struct Needs {
+    pub(super) keys: Vec<KeyName>,
     /// Databases that are swapped.
     swapped: Vec<u8>,
     /// Some command is on whole databases.
@@ -52,7 +52,7 @@ impl Front {
         })
     }
 
-    fn needs(&self, running: &mut Running) -> Needs {
+    pub(super) fn needs(&self, running: &mut Running) -> Needs {
         let mut needs = Needs::default();
         let mut found = Vec::new();
         for index in 0..running.batch.requests.len() {

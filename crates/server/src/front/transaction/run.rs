@@ -129,12 +129,19 @@ impl Front {
             self.finish_running(now, running);
             return false;
         }
+        let keys = if self.kernel.splits() {
+            self.needs(&mut running).keys
+        } else {
+            Vec::new()
+        };
         let start = reply.out.mark();
         reply.array(running.batch.requests.len());
         if self.run_list(now, exec, &mut running, start, reply.out) {
             self.kernel.serve_waiters(now);
+            let header = running.header;
             self.finish_running(now, running);
-            return false;
+            let keys = keys.iter().map(|(_, key)| &**key);
+            return self.kernel.keeps_reply(&header, keys, start, reply.out);
         }
         running.out.append_range(reply.out, start, reply.out.mark());
         reply.out.truncate(start);
@@ -233,7 +240,8 @@ impl Front {
         self.finish_running(now, running);
         if let Some(held) = held {
             self.kernel.release_held(held, now, &header, out);
-            return self.deliver_outcomes(fx);
+            self.deliver_outcomes(fx);
+            return;
         }
         let Some(connection) = self.connections.get(header.conn) else {
             return;

@@ -1,0 +1,206 @@
+//! Replies, and messages between workers of the node, that wait until all copies have the writes that
+//! they depend on: those of their own slots, and no others.
+//!
+//! Invariants:
+//! 1. What depends on a slot leaves once the slot's chain has acknowledged all that was written to the
+//!    slot before, in the open frame included.
+//! 2. What depends on one slot leaves in order.
+//! 3. If this node leaves a slot's chain first, the outcome of what depends on the slot is unknown.
+
+use crate::batch::Header;
+use crate::worker::Message;
+use rufous_base::{Output, WorkerId};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What waits.
+#[derive(Debug)]
+pub(in crate::worker) enum Item {
+    /// The reply to a request of a worker, which may be this one.
+    Reply {
+        origin: WorkerId,
+        header: Header,
+        reply: Output,
+    },
+    /// A message to a worker, which may be this one.
+    Message(WorkerId, Message),
+}
+
+/// How the wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::worker) enum Fate {
+    Acknowledged,
+    /// This node is not in the chain any more.
+    Lost,
+}
+
+/// An item in the line of a slot.
+#[derive(Debug)]
+struct Place {
+    item: u64,
+    /// The write of the slot that has to be acknowledged; not known before the open frame ends.
+    write: Option<u64>,
+}
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub(in crate::worker) struct Withheld {
+    lines: BTreeMap<u16, VecDeque<Place>>,
+    /// Each with the number of lines that it waits in.
+    items: BTreeMap<u64, (Item, usize)>,
+    next: u64,
+    /// Slots whose lines end with items of the open frame.
+    open: Vec<u16>,
+    ended: Vec<(Item, Fate)>,
+}
+
+impl Withheld {
+    /// An item depends on these slots.
+    pub(super) fn on_item(&mut self, slots: &[u16], item: Item) {
+        self.next += 1;
+        self.items.insert(self.next, (item, slots.len()));
+        for slot in slots {
+            let (item, write) = (self.next, None);
+            let line = self.lines.entry(*slot).or_default();
+            line.push_back(Place { item, write });
+            if self.open.last() != Some(slot) {
+                self.open.push(*slot);
+            }
+        }
+    }
+
+    /// What has been written so far is in the chains: `last` is the last write of a slot.
+    pub(super) fn on_append(&mut self, last: impl Fn(u16) -> u64) {
+        for slot in self.open.drain(..) {
+            let Some(line) = self.lines.get_mut(&slot) else {
+                continue;
+            };
+            let open = line.iter_mut().rev();
+            let open = open.take_while(|place| place.write.is_none());
+            let write = Some(last(slot));
+            open.for_each(|place| place.write = write);
+        }
+    }
+
+    /// The chain of a slot has acknowledged its writes up to this one; `None`: this node is not in
+    /// it.
+    pub(super) fn on_acknowledged(&mut self, slot: u16, upto: Option<u64>) {
+        let Some(line) = self.lines.get_mut(&slot) else {
+            return;
+        };
+        let Some(upto) = upto else {
+            let line = std::mem::take(line);
+            self.lines.remove(&slot);
+            for place in line {
+                if let Some((item, _)) = self.items.remove(&place.item) {
+                    self.ended.push((item, Fate::Lost));
+                }
+            }
+            return;
+        };
+        let is_due = |place: &mut Place| place.write.is_some_and(|write| write <= upto);
+        while let Some(place) = line.pop_front_if(is_due) {
+            let Some((_, lines)) = self.items.get_mut(&place.item) else {
+                // It waited for another slot, too, which was lost.
+                continue;
+            };
+            *lines -= 1;
+            if *lines == 0
+                && let Some((item, _)) = self.items.remove(&place.item)
+            {
+                self.ended.push((item, Fate::Acknowledged));
+            }
+        }
+        if line.is_empty() {
+            self.lines.remove(&slot);
+        }
+    }
+
+    /// Likewise of all slots that anything waits for.
+    pub(super) fn on_chains(&mut self, upto: impl Fn(u16) -> Option<u64>) {
+        for slot in self.lines.keys().copied().collect::<Vec<_>>() {
+            self.on_acknowledged(slot, upto(slot));
+        }
+    }
+
+    /// Items whose wait has ended, in order.
+    pub(super) fn take_ended(&mut self) -> Vec<(Item, Fate)> {
+        std::mem::take(&mut self.ended)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: WorkerId = WorkerId(0);
+
+    fn message(multi: u64) -> Item {
+        Item::Message(HERE, Message::Committed { multi })
+    }
+
+    fn ended(withheld: &mut Withheld) -> Vec<(u64, Fate)> {
+        let ended = withheld.take_ended().into_iter();
+        let named = ended.map(|(item, fate)| match item {
+            Item::Message(HERE, Message::Committed { multi }) => (multi, fate),
+            other => panic!("{other:?}"),
+        });
+        named.collect()
+    }
+
+    #[test]
+    fn an_item_waits_for_its_own_slot_alone() {
+        let mut withheld = Withheld::default();
+        withheld.on_item(&[1], message(10));
+        withheld.on_item(&[2], message(20));
+        withheld.on_acknowledged(2, Some(99));
+        assert_eq!(ended(&mut withheld), [], "its frame is open");
+        withheld.on_append(|slot| u64::from(slot) * 5);
+        withheld.on_acknowledged(2, Some(9));
+        assert_eq!(ended(&mut withheld), []);
+        withheld.on_acknowledged(2, Some(10));
+        assert_eq!(ended(&mut withheld), [(20, Fate::Acknowledged)]);
+        withheld.on_chains(|_| Some(5));
+        assert_eq!(ended(&mut withheld), [(10, Fate::Acknowledged)]);
+        assert!(withheld.is_empty() && withheld.lines.is_empty());
+    }
+
+    #[test]
+    fn an_item_of_two_slots_waits_for_both() {
+        let mut withheld = Withheld::default();
+        withheld.on_item(&[1, 2], message(1));
+        withheld.on_append(|_| 3);
+        withheld.on_item(&[2], message(2));
+        withheld.on_append(|_| 4);
+        withheld.on_acknowledged(2, Some(4));
+        assert_eq!(ended(&mut withheld), [(2, Fate::Acknowledged)]);
+        withheld.on_acknowledged(1, Some(3));
+        assert_eq!(ended(&mut withheld), [(1, Fate::Acknowledged)]);
+    }
+
+    #[test]
+    fn the_outcome_is_unknown_where_a_slot_moves_away() {
+        let mut withheld = Withheld::default();
+        withheld.on_item(&[1, 2], message(1));
+        withheld.on_item(&[2], message(2));
+        withheld.on_append(|_| 3);
+        withheld.on_chains(|slot| (slot == 2).then_some(2));
+        assert_eq!(ended(&mut withheld), [(1, Fate::Lost)]);
+        withheld.on_acknowledged(2, Some(3));
+        assert_eq!(ended(&mut withheld), [(2, Fate::Acknowledged)]);
+        assert!(withheld.is_empty() && withheld.lines.is_empty());
+    }
+}

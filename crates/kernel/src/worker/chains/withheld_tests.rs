@@ -1,0 +1,108 @@
+//! What depends on slots of two nodes, driven by hand: see `tests` for the rig.
+
+use super::super::view::Needs;
+use super::super::withheld::{Fate, Item};
+use super::{Node, at, exchange, mapping, pair};
+use crate::worker::Message;
+use rufous_base::WorkerId;
+use rufous_base::slot::slot_of;
+use rufous_chain::Refused;
+use rufous_mapping::NodeNo;
+
+fn item(multi: u64) -> Item {
+    Item::Message(WorkerId(0), Message::Committed { multi })
+}
+
+fn released(node: &mut Node) -> Vec<(u64, Fate)> {
+    let released = node.host.take_released().into_iter();
+    let named = released.map(|(item, fate)| match item {
+        Item::Message(_, Message::Committed { multi }) => (multi, fate),
+        other => panic!("{other:?}"),
+    });
+    named.collect()
+}
+
+fn awaits(node: &mut Node, key: &[u8]) -> bool {
+    let journaled = node.shard.journal().len();
+    node.host.awaits(&[slot_of(key)], journaled)
+}
+
+#[test]
+fn a_reply_waits_for_the_writes_of_its_slot_alone() {
+    let mut nodes = [Node::new(0), Node::new(1)];
+    let mapping = mapping(1, &[(b"k", &[0, 1], None), (b"j", &[0, 1], None)]);
+    nodes.iter_mut().for_each(|node| node.map(at(1), &mapping));
+    exchange(&mut nodes, at(2));
+    let [head, tail] = &mut nodes;
+    assert!(!awaits(head, b"k") && !awaits(head, b"j"));
+
+    head.set(b"k", b"1");
+    assert!(awaits(head, b"k"), "its frame is open");
+    head.host.withhold(&[slot_of(b"k")], item(1));
+    let of_k = head.log();
+    assert!(awaits(head, b"k") && !awaits(head, b"j"));
+    head.set(b"j", b"1");
+    head.host.withhold(&[slot_of(b"j")], item(2));
+    head.host.withhold(&[slot_of(b"k"), slot_of(b"j")], item(3));
+    let of_j = head.log();
+    assert_eq!(released(head), []);
+
+    // The tail has what is of `j`, and does not answer for `k`.
+    of_j.into_iter()
+        .for_each(|said| tail.receive(at(3), NodeNo(0), said.envelope));
+    for said in tail.log() {
+        head.receive(at(3), NodeNo(1), said.envelope);
+    }
+    assert_eq!(released(head), [(2, Fate::Acknowledged)]);
+    assert!(awaits(head, b"k") && !awaits(head, b"j"));
+    of_k.into_iter()
+        .for_each(|said| tail.receive(at(4), NodeNo(0), said.envelope));
+    for said in tail.log() {
+        head.receive(at(4), NodeNo(1), said.envelope);
+    }
+    let all = [(1, Fate::Acknowledged), (3, Fate::Acknowledged)];
+    assert_eq!(released(head), all);
+    assert_eq!(head.host.figures().withheld, 0);
+}
+
+#[test]
+fn what_was_read_while_another_write_was_open_leaves_with_the_frame() {
+    let [mut head, _tail] = pair(&[0, 1], None);
+    head.set(b"alone", b"1");
+    assert!(!awaits(&mut head, b"alone"), "no other node has a copy");
+    assert!(awaits(&mut head, b"k"), "the frame may concern it");
+    head.host.withhold(&[slot_of(b"k")], item(1));
+    assert_eq!(released(&mut head), []);
+    head.end_frame();
+    assert_eq!(released(&mut head), [(1, Fate::Acknowledged)]);
+}
+
+#[test]
+fn the_outcome_is_unknown_when_the_slot_has_moved() {
+    let [mut head, _tail] = pair(&[0, 1], None);
+    head.set(b"k", b"1");
+    head.host.withhold(&[slot_of(b"k")], item(1));
+    head.log();
+    assert_eq!(released(&mut head), []);
+    head.map(at(3), &mapping(2, &[(b"k", &[1], None)]));
+    assert_eq!(released(&mut head), [(1, Fate::Lost)]);
+}
+
+/// The other members go on without what is not in the log here, and replace this node.
+#[test]
+fn a_node_whose_log_fails_answers_only_for_slots_without_other_members() {
+    let [mut head, mut tail] = pair(&[0, 1], None);
+    for node in [&mut head, &mut tail] {
+        let before = node.host.serves(at(3), slot_of(b"k"), Needs::Member);
+        assert_eq!(before, Ok(()));
+        node.host.on_trouble(true);
+        for needs in [Needs::Head, Needs::Member] {
+            let now = node.host.serves(at(3), slot_of(b"k"), needs);
+            assert!(now.is_err(), "{needs:?}");
+        }
+    }
+    assert_eq!(head.serves(at(3), b"k"), Err(Refused::NotYet));
+    assert_eq!(head.serves(at(3), b"alone"), Ok(()));
+    head.host.on_trouble(false);
+    assert_eq!(head.serves(at(3), b"k"), Ok(()));
+}
