@@ -146,8 +146,8 @@ impl<P: Program> Worker<P> {
     ) {
         let journaled = self.journaled();
         match &mut self.chains {
-            Some(chains) if until == Until::Logged && chains.awaits(slots, journaled) => {
-                chains.withhold(slots, Item::Message(to, message));
+            Some(chains) if chains.awaits(slots, journaled) => {
+                chains.withhold(slots, Item::Message(to, (until, message)));
             }
             _ => self.pass_on(now, to, (until, message)),
         }
@@ -245,9 +245,9 @@ impl<P: Program> Worker<P> {
                     batch.add_reply(header, &reply);
                 }
                 Item::Message(to, message) if fate == Fate::Acknowledged => {
-                    self.pass_on(now, to, (Until::Logged, message));
+                    self.pass_on(now, to, message);
                 }
-                Item::Message(to, message) => self.send_lost(now, to, message),
+                Item::Message(to, (_, message)) => self.send_lost(now, to, message),
             }
         }
         for (to, batch) in replies {

@@ -204,10 +204,13 @@ impl<P: Program> Worker<P> {
             };
             return Some(view.refuse_elsewhere::<P>(slot, header, kept, out));
         }
+        let keys = named(args);
+        let mut batch = self.batch_of(header, args.reborrow());
+        batch.until = self.until(keys.iter().map(|key| &*key.1));
         let request = Request {
             origin,
-            keys: named(args),
-            batch: self.batch_of(header, args.reborrow()),
+            keys,
+            batch,
         };
         let view = slot_view!(self, now)?;
         Some(self.parking.on_request::<P>(slot, request, &view, out))

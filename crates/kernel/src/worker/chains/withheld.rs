@@ -9,7 +9,7 @@
 
 use crate::batch::Header;
 use crate::worker::Message;
-use rufous_base::{Output, WorkerId};
+use rufous_base::{Output, Until, WorkerId};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What waits.
@@ -21,8 +21,8 @@ pub(in crate::worker) enum Item {
         header: Header,
         reply: Output,
     },
-    /// A message to a worker, which may be this one.
-    Message(WorkerId, Message),
+    /// A message to a worker, which may be this one, and what else it waits for.
+    Message(WorkerId, (Until, Message)),
 }
 
 /// How the wait ended.
@@ -149,13 +149,13 @@ mod tests {
     const HERE: WorkerId = WorkerId(0);
 
     fn message(multi: u64) -> Item {
-        Item::Message(HERE, Message::Committed { multi })
+        Item::Message(HERE, (Until::Logged, Message::Committed { multi }))
     }
 
     fn ended(withheld: &mut Withheld) -> Vec<(u64, Fate)> {
         let ended = withheld.take_ended().into_iter();
         let named = ended.map(|(item, fate)| match item {
-            Item::Message(HERE, Message::Committed { multi }) => (multi, fate),
+            Item::Message(HERE, (_, Message::Committed { multi })) => (multi, fate),
             other => panic!("{other:?}"),
         });
         named.collect()

@@ -4,19 +4,19 @@ use super::super::view::Needs;
 use super::super::withheld::{Fate, Item};
 use super::{Node, at, exchange, mapping, pair};
 use crate::worker::Message;
-use rufous_base::WorkerId;
+use rufous_base::{Until, WorkerId};
 use rufous_base::slot::slot_of;
 use rufous_chain::Refused;
 use rufous_mapping::NodeNo;
 
 fn item(multi: u64) -> Item {
-    Item::Message(WorkerId(0), Message::Committed { multi })
+    Item::Message(WorkerId(0), (Until::Logged, Message::Committed { multi }))
 }
 
 fn released(node: &mut Node) -> Vec<(u64, Fate)> {
     let released = node.host.take_released().into_iter();
     let named = released.map(|(item, fate)| match item {
-        Item::Message(_, Message::Committed { multi }) => (multi, fate),
+        Item::Message(_, (_, Message::Committed { multi })) => (multi, fate),
         other => panic!("{other:?}"),
     });
     named.collect()
