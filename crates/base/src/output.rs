@@ -115,6 +115,15 @@ impl Output {
         (self.bytes.len(), self.shared.len())
     }
 
+    /// The memory that the reply keeps: without what is made while it is sent.
+    pub fn held_bytes(&self) -> usize {
+        let shared = self.shared.iter().map(|(_, apart)| match apart {
+            Apart::Value(value) => value.len(),
+            Apart::Made(_) => 0,
+        });
+        self.bytes.len() + shared.sum::<usize>()
+    }
+
     /// Takes back everything after `mark`.
     pub fn truncate(&mut self, mark: (usize, usize)) {
         self.bytes.truncate(mark.0);

@@ -1,6 +1,7 @@
 //! The state of one slot in its chain.
 
 mod learn;
+mod unacked;
 mod unsound;
 
 use crate::message::{Item, Message};
@@ -8,7 +9,8 @@ use crate::planted::{self, Planted};
 use crate::replica::Store;
 use learn::Learning;
 use rufous_mapping::{Chain, NodeNo};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
+use unacked::Unacked;
 
 /// See the module's description.
 #[derive(Debug)]
@@ -28,7 +30,7 @@ pub(crate) struct SlotChain {
     /// `None` until the learner has reported that its copy is complete.
     learner_acked: Option<u64>,
     /// The writes after `acked`.
-    unacked: VecDeque<Item>,
+    unacked: Unacked,
     /// All of the slot's data is on this node.
     complete: bool,
     /// No data is left that has to be removed before a copy is taken.
@@ -70,7 +72,7 @@ impl SlotChain {
             acked: 0,
             next_acked: 0,
             learner_acked: None,
-            unacked: VecDeque::new(),
+            unacked: Unacked::default(),
             complete: false,
             clear: true,
             loading: None,
@@ -124,6 +126,11 @@ impl SlotChain {
     /// Whether all writes here are acknowledged.
     pub(crate) fn is_clean(&self) -> bool {
         self.is_member() && self.complete && self.active && self.acked == self.seq
+    }
+
+    /// The size of the writes that wait for acknowledgement.
+    pub(crate) fn unacked_bytes(&self) -> usize {
+        self.unacked.bytes()
     }
 
     pub(crate) fn is_clear(&self) -> bool {
@@ -298,7 +305,7 @@ impl SlotChain {
                 },
             ));
         }
-        self.unacked.push_back(item);
+        self.unacked.push(item);
     }
 
     /// Acknowledges, if this node is the last that has to have a write.
@@ -319,13 +326,7 @@ impl SlotChain {
             return;
         }
         self.acked = seq.min(self.seq);
-        while self
-            .unacked
-            .front()
-            .is_some_and(|item| item.seq <= self.acked)
-        {
-            self.unacked.pop_front();
-        }
+        self.unacked.settle(self.acked);
         self.repeat(out);
     }
 

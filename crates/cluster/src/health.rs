@@ -2,8 +2,8 @@
 //! that cannot be written, lattice keys that are not served, and slots that are not.
 
 use rufous_base::limits::LEASE_US;
-use rufous_mapping::NodeNo;
 use rufous_mapping::planner::Health;
+use rufous_mapping::{Mapping, NodeId, NodeNo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -24,6 +24,8 @@ struct Reported {
     waits: BTreeMap<u16, Option<String>>,
     /// By worker.
     unserved: BTreeMap<u16, Unserved>,
+    /// Members that cannot take writes, as they announce, and why.
+    ailing: BTreeMap<NodeNo, String>,
 }
 
 /// Slots of which this node is the head and that a worker does not serve.
@@ -68,6 +70,21 @@ impl Board {
         });
         unserved.slots = slots;
         unserved.lasts = now_us.saturating_sub(unserved.since_us) >= UNSERVED_US;
+    }
+
+    /// What nodes have announced of their health.
+    pub fn hear(&self, mapping: &Mapping, announced: &BTreeMap<NodeId, Health>) {
+        let members = mapping.members.iter();
+        let ailing = members.filter_map(|(no, member)| {
+            let why = announced.get(&member.id)?.ails.clone()?;
+            Some((*no, why))
+        });
+        self.lock().ailing = ailing.collect();
+    }
+
+    /// The members that cannot take writes, and why.
+    pub fn ailing(&self) -> BTreeMap<NodeNo, String> {
+        self.lock().ailing.clone()
     }
 
     /// What all workers have reported last.

@@ -193,6 +193,12 @@ impl Batch {
         self.bytes.len() >= KEEP_BYTES || self.requests.len() >= 1024
     }
 
+    /// The bytes of its arguments.
+    pub fn size(&self) -> usize {
+        let big: usize = self.big.iter().map(|(_, bytes)| bytes.len()).sum();
+        self.bytes.len() + big
+    }
+
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }

@@ -72,6 +72,12 @@ impl Replica {
         }
     }
 
+    /// The nodes that have a copy of the slot, or make one.
+    pub fn named(&self, slot: u16) -> Vec<NodeNo> {
+        let known = self.slots.get(&slot);
+        known.map_or_else(Vec::new, |known| known.chain.named().collect())
+    }
+
     /// Whether another node has a copy of the slot, or makes one.
     pub fn is_shared(&self, slot: u16) -> bool {
         let known = self.slots.get(&slot);
@@ -88,6 +94,19 @@ impl Replica {
     pub fn awaits_copies(&self, slot: u16) -> bool {
         let known = self.slots.get(&slot);
         known.is_some_and(|known| known.acked < known.seq && known.chain.named().count() > 1)
+    }
+
+    /// Slots with writes that not all copies have acknowledged: the last one that is, and the size of
+    /// those that are not.
+    pub fn unacknowledged(&self) -> impl Iterator<Item = (u16, u64, usize)> {
+        let waits = self.slots.iter().filter(|(_, slot)| slot.acked < slot.seq);
+        waits.map(|(number, slot)| (*number, slot.acked, slot.unacked_bytes()))
+    }
+
+    /// The size of the writes of a slot that are not acknowledged.
+    pub fn unacknowledged_bytes(&self, slot: u16) -> usize {
+        let known = self.slots.get(&slot);
+        known.map_or(0, |known| known.unacked_bytes())
     }
 
     /// The last write of a slot here, and 0 if this node is not in its chain.

@@ -15,6 +15,7 @@
 
 mod dependence;
 mod figures;
+mod late;
 #[macro_use]
 mod view;
 #[cfg(test)]
@@ -32,11 +33,12 @@ use crate::chains::{BySlot, Slots, writes_of};
 use crate::durable::SlotMark;
 use crate::placement::Placement;
 use crate::planted::{self, Planted};
+use late::Late;
 use rufous_base::slot::{slot_of as slot_of_key, slots_of_worker};
 use rufous_base::{Now, WorkerId};
 use rufous_chain::{Envelope, Message, Peer, Refused, Replica};
 use rufous_mapping::{Mapping, NodeNo};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use withheld::Withheld;
@@ -66,8 +68,11 @@ pub(super) struct ChainHost {
     appended: Option<u64>,
     /// What waits for copies.
     withheld: Withheld,
+    late: Late,
     /// The log cannot be written.
     is_in_trouble: bool,
+    /// The nodes that cannot write, and why.
+    ailing: BTreeMap<NodeNo, String>,
     /// Messages that wait for the log, each with the last frame that it concerns.
     held: VecDeque<(u64, Said)>,
     out: Vec<Said>,
@@ -89,7 +94,9 @@ impl ChainHost {
             taken: 0,
             appended: None,
             withheld: Withheld::default(),
+            late: Late::default(),
             is_in_trouble: false,
+            ailing: BTreeMap::new(),
             held: VecDeque::new(),
             out: Vec::new(),
             more: false,
@@ -222,6 +229,7 @@ impl ChainHost {
         if slot.is_some_and(|slot| !self.slots.contains(&slot)) {
             return;
         }
+        let waited = slot.map_or(0, |slot| self.waiting_bytes(slot));
         let received = self.with_replica(now, store, |replica, slots| {
             replica.receive(from, envelope, slots, now.mono_us);
             if let Some(slot) = slot.filter(|_| slots.refused) {
@@ -233,7 +241,7 @@ impl ChainHost {
             self.mark_slots(slot, store);
         }
         if let Some(slot) = slot {
-            self.release(slot);
+            self.release(slot, waited);
         }
     }
 
@@ -255,6 +263,7 @@ impl ChainHost {
             self.with_replica(now, store, |replica, _| replica.tick(now.mono_us));
             self.mark_changed(store);
             self.release_all();
+            self.look_at_late(now);
         }
         if !self.more || now.mono_us < self.step_at {
             return;
@@ -304,6 +313,9 @@ impl ChainHost {
             for write in writes_of(group) {
                 self.appended = Some(replica.append(*slot, write.into(), &mut slots));
                 self.figures.appended += 1;
+                if replica.awaits_copies(*slot) {
+                    self.late.on_write(write.len());
+                }
             }
         }
         *store.shard.journal() = journal;
@@ -312,16 +324,6 @@ impl ChainHost {
         }
         self.taken = store.shard.journal().len();
         self.note_appended();
-    }
-
-    /// What was written so far is in the chains. A chain without other nodes has it at once.
-    fn note_appended(&mut self) {
-        if !self.withheld.is_empty() {
-            let replica = self.replica.as_ref();
-            let last = |slot| replica.map_or(0, |replica| replica.last_write(slot));
-            self.withheld.on_append(last);
-            self.release_all();
-        }
     }
 
     /// The open frame ends. Returns the last write of chains in it, if any.
@@ -368,11 +370,6 @@ impl ChainHost {
         }
     }
 
-    /// The log cannot be written, or can be again.
-    pub(super) fn on_trouble(&mut self, is_in_trouble: bool) {
-        self.is_in_trouble = is_in_trouble;
-    }
-
     /// Messages for workers of other nodes.
     pub(super) fn take_messages(&mut self) -> Vec<Said> {
         std::mem::take(&mut self.out)
@@ -416,16 +413,16 @@ impl ChainHost {
 
     /// Whether this node may execute such a request on a slot now.
     fn serves(&self, now: Now, slot: u16, needs: Needs) -> Result<(), Refused> {
-        match (&self.replica, needs) {
-            (None, _) => Err(Refused::NotYet),
-            // The data here may be lost, and the other members go on without it: they replace this
-            // node.
-            (Some(replica), _) if self.is_in_trouble && replica.has_other_member(slot) => {
+        let Some(replica) = &self.replica else {
+            return Err(Refused::NotYet);
+        };
+        match needs {
+            _ if self.takes_nothing(replica, slot, needs) => {
                 let serves = replica.serves(slot, now.mono_us);
                 serves.and(Err(Refused::NotYet))
             }
-            (Some(replica), Needs::Head) => replica.serves(slot, now.mono_us),
-            (Some(replica), Needs::Member) => replica.reads(slot, now.mono_us),
+            Needs::Write | Needs::Head => replica.serves(slot, now.mono_us),
+            Needs::Member => replica.reads(slot, now.mono_us),
         }
     }
 
@@ -482,6 +479,8 @@ impl ChainHost {
         let mut figures = self.figures;
         figures.held = self.held.len() as u64;
         figures.withheld = self.withheld.len() as u64;
+        figures.late = self.late.len() as u64;
+        figures.unacknowledged = self.late.bytes() as u64;
         if let Some(replica) = &self.replica {
             figures.broken = replica.broken().count() as u64;
             let counts = replica.counts();

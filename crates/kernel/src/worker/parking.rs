@@ -11,7 +11,7 @@
 mod tests;
 
 use super::Work;
-use super::chains::{Kept, Needs, SEVERAL, SlotView, UNSERVED};
+use super::chains::{Kept, Needs, SEVERAL, SlotView};
 use super::out::{Call, Out};
 use crate::batch::{Batch, Header, Status};
 use crate::lock::{KeyName, Scope, Ticket};
@@ -22,8 +22,9 @@ use rufous_base::{Output, Until, WorkerId};
 use rufous_chain::Refused;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The limit of waiting requests.
+/// The limit of waiting requests, and of their bytes.
 const MOST: usize = 4096;
+const MOST_BYTES: usize = 64 << 20;
 
 /// A request of a worker, alone in its batch, with all its keys.
 #[derive(Debug)]
@@ -69,6 +70,7 @@ pub(super) struct Parking {
     parked: VecDeque<Parked>,
     /// The number of requests by slot.
     slots: BTreeMap<u16, usize>,
+    bytes: usize,
     refused: u64,
 }
 
@@ -117,9 +119,9 @@ impl Parking {
         reply: &mut Output,
     ) -> Status {
         let header = request.header();
-        if self.parked.len() >= MOST {
+        if self.parked.len() >= MOST || self.bytes >= MOST_BYTES {
             self.refused += 1;
-            P::refuse_slot(UNSERVED, header.resp3, reply);
+            P::refuse_slot(&view.why_unserved(slot), header.resp3, reply);
             return Status::Ready;
         }
         let has_other = view.has_other(slot, &request.keys, Needs::of::<P>(&header));
@@ -129,6 +131,7 @@ impl Parking {
             SLOT_PATIENCE_US
         };
         *self.slots.entry(slot).or_default() += 1;
+        self.bytes += request.batch.size();
         self.parked.push_back(Parked {
             slot,
             until_us: view.now.mono_us + patience_us,
@@ -155,6 +158,7 @@ impl Parking {
                 continue;
             }
             self.forget(slot);
+            self.bytes -= parked.request.batch.size();
             self.refused += u64::from(serves == Err(Refused::NotYet));
             let request = parked.request;
             let mut reply = Output::default();
@@ -168,7 +172,7 @@ impl Parking {
                     Call::Acquire(Scope::keys(keys), Work::Run { batch, origin })
                 }
                 Err(Refused::NotYet) if !has_other => {
-                    P::refuse_slot(UNSERVED, header.resp3, &mut reply);
+                    P::refuse_slot(&view.why_unserved(slot), header.resp3, &mut reply);
                     request.refused(reply, Status::Ready)
                 }
                 Err(_) => {

@@ -13,6 +13,7 @@ use rufous_base::slot::slot_of;
 use rufous_base::{Args, ConnId, Now, Output, Until, WorkerId};
 use rufous_chain::{Envelope, Peer, Refused};
 use rufous_mapping::{Mapping, NodeNo};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// For the embedder.
@@ -42,6 +43,13 @@ impl<P: Program> Worker<P> {
             chains.on_peer(now, from, envelope, &mut store!(self));
         }
         self.settle_chains(now);
+    }
+
+    /// The members that cannot write now, as they announce, and why. To be called periodically.
+    pub fn on_ailing(&mut self, ailing: BTreeMap<NodeNo, String>) {
+        if let Some(chains) = &mut self.chains {
+            chains.on_ailing(ailing);
+        }
     }
 
     /// A session with a node begins.

@@ -5,6 +5,7 @@
 
 use super::PeerMessage;
 use super::state::Cluster;
+use super::status::Alive;
 use crate::front::Message;
 use rufous::runtime::{Handle, Teller, Untold};
 use rufous_base::WorkerId;
@@ -236,7 +237,11 @@ impl<C: Coordinator> Hands<C> {
         if let Some(mapping) = self.control.mapping() {
             let alive = view.members.values();
             let about = |node: &coordinator::Member| (node.incarnation, decode_health(&node.about));
-            let alive = alive.map(|node| (node.id, about(node))).collect();
+            let alive: Alive = alive.map(|node| (node.id, about(node))).collect();
+            let announced = alive.iter();
+            let announced = announced.map(|(id, (_, health))| (*id, health.clone()));
+            let health = &self.cluster.common.health;
+            health.hear(mapping, &announced.collect());
             self.cluster.about.see(mapping, alive, view.is_current);
         }
     }

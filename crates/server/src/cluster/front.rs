@@ -125,6 +125,7 @@ impl Front {
             let unserved = self.kernel.unserved_slots(now);
             let health = &links.common().health;
             health.unserved(worker.0, now.mono_us, unserved);
+            self.kernel.on_ailing(health.ailing());
             let reports = &links.common().reports;
             reports.tell(worker.0, &self.kernel.learned());
             links.damage.on_look(worker, &self.kernel.broken_slots());

@@ -1,11 +1,19 @@
 //! Which replies depend on writes that other nodes may not have yet.
 
 use super::ChainHost;
+use super::late::Waits;
+use super::view::Needs;
 use super::withheld::{Fate, Item};
 use crate::placement::Placement;
 use crate::planted::{self, Planted};
+use rufous_base::Now;
 use rufous_base::slot::slot_of;
-use rufous_chain::planted as chain;
+use rufous_chain::{Replica, planted as chain};
+use rufous_mapping::NodeNo;
+use std::collections::BTreeMap;
+
+const OWN_LOG: &str = "CLUSTERDOWN The node cannot write its log, and other nodes replace it; see INFO persistence and \
+                       CLUSTER STATUS; send it again";
 
 /// Whether replies wait for all writes of the worker, by mistake.
 fn is_of_worker() -> bool {
@@ -54,8 +62,38 @@ impl ChainHost {
         self.withheld.on_item(slots, item);
     }
 
-    /// The chain of a slot may have progressed.
-    pub(super) fn release(&mut self, slot: u16) {
+    /// The log cannot be written, or can be again.
+    pub(in crate::worker) fn on_trouble(&mut self, is_in_trouble: bool) {
+        self.is_in_trouble = is_in_trouble;
+    }
+
+    /// The nodes that cannot write, by what they announce, and why.
+    pub(in crate::worker) fn on_ailing(&mut self, ailing: BTreeMap<NodeNo, String>) {
+        self.ailing = ailing;
+    }
+
+    /// What was written so far is in the chains. A chain without other nodes has it at once.
+    pub(super) fn note_appended(&mut self) {
+        if !self.withheld.is_empty() {
+            let replica = self.replica.as_ref();
+            let last = |slot| replica.map_or(0, |replica| replica.last_write(slot));
+            self.withheld.on_append(last);
+            self.release_all();
+        }
+    }
+
+    /// The size of the writes of a slot that wait for copies.
+    pub(super) fn waiting_bytes(&self, slot: u16) -> usize {
+        let replica = self.replica.as_ref();
+        replica.map_or(0, |replica| replica.unacknowledged_bytes(slot))
+    }
+
+    /// The chain of a slot may have progressed: so many bytes of its writes waited before.
+    pub(super) fn release(&mut self, slot: u16, waited: usize) {
+        let bytes = waited.saturating_sub(self.waiting_bytes(slot));
+        if let Some(acknowledged) = self.acknowledged(slot) {
+            self.late.on_acknowledged(slot, acknowledged, bytes);
+        }
         if !self.withheld.is_empty() {
             if is_of_worker() {
                 return self.release_all();
@@ -85,6 +123,64 @@ impl ChainHost {
         } else {
             Some(acknowledged)
         }
+    }
+
+    /// Looks which slots have writes that wait.
+    pub(super) fn look_at_late(&mut self, now: Now) {
+        if let Some(replica) = &self.replica {
+            let waits = replica.unacknowledged();
+            let waits = waits.map(|(slot, acknowledged, bytes)| Waits {
+                slot,
+                nodes: replica.named(slot),
+                acknowledged,
+                bytes,
+            });
+            self.late.on_look(now.mono_us, waits);
+        }
+    }
+
+    /// Whether no request runs on a slot although this node serves it.
+    #[inline]
+    pub(super) fn takes_nothing(&self, replica: &Replica, slot: u16, needs: Needs) -> bool {
+        // Where the log fails, the data here may be lost, and the other members go on without it: they
+        // replace this node.
+        self.is_in_trouble && replica.has_other_member(slot)
+            || self.late.has(slot)
+            || needs == Needs::Write && self.late.has_chain(|| replica.named(slot))
+            || self.late.is_full(self.withheld.bytes()) && replica.awaits_copies(slot)
+    }
+
+    /// Why a slot that this node serves takes no requests: a node that does not acknowledge its
+    /// writes.
+    pub(super) fn why_taken_not(&self, slot: u16) -> Option<String> {
+        let replica = self.replica.as_ref()?;
+        if !self.takes_nothing(replica, slot, Needs::Write) {
+            return None;
+        }
+        if self.is_in_trouble {
+            return Some(OWN_LOG.to_owned());
+        }
+        let mapping = replica.mapping()?;
+        let others = mapping.chains.of(slot).named();
+        let others: Vec<NodeNo> = others.filter(|no| *no != replica.me()).collect();
+        let ailing = others
+            .iter()
+            .find_map(|no| Some((no, self.ailing.get(no)?)));
+        let name = |no: &NodeNo| match mapping.members.get(no) {
+            Some(member) => format!("node {} at {}", no.0, member.cluster),
+            None => format!("node {}", no.0),
+        };
+        let (named, why) = match ailing {
+            Some((no, why)) => (name(no), why.as_str()),
+            None => {
+                let named: Vec<String> = others.iter().map(name).collect();
+                (named.join(" or "), "it does not answer")
+            }
+        };
+        Some(format!(
+            "CLUSTERDOWN {named} has a copy of the slot and does not acknowledge earlier writes ({why}); \
+             CLUSTER STATUS shows whether it is replaced; send it again"
+        ))
     }
 
     #[inline]

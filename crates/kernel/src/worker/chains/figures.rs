@@ -32,6 +32,10 @@ figures! {
             "Frames that wait for chains.";
         withheld("cluster_replies_waiting", "rufous_replies_waiting_for_copies"):
             "Replies and messages that wait until other nodes have the writes that they depend on.";
+        late("cluster_slots_late", "rufous_slots_late"):
+            "Slots whose writes other nodes have not acknowledged for 3 s: requests for them wait, and are refused then.";
+        unacknowledged("cluster_writes_waiting_bytes", "rufous_writes_waiting_for_copies_bytes"):
+            "Size of the writes that other nodes have not acknowledged: beyond 64 MiB at a worker, with replies that wait, their slots take no more requests.";
         held("cluster_chain_messages_waiting", "rufous_chain_messages_waiting"):
             "Chain messages that wait for the log.";
         parked("cluster_requests_waiting", "rufous_requests_waiting_for_slots"):

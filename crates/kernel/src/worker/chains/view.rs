@@ -8,6 +8,7 @@ use crate::program::Program;
 use rufous_base::slot::slot_of;
 use rufous_base::{Now, Output};
 use rufous_chain::Refused;
+use std::borrow::Cow;
 
 pub(in crate::worker) const UNSERVED: &str = "CLUSTERDOWN Hash slot not served: its nodes do not reach one another, \
                                               or have yet to say what they have; send it again";
@@ -27,7 +28,9 @@ pub(in crate::worker) const NOT_HERE: &str = "NOTHERE";
 /// Which nodes may execute a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::worker) enum Needs {
-    /// The head of the slot's chain.
+    /// The head of the slot's chain, and other members that acknowledge writes.
+    Write,
+    /// The head.
     Head,
     /// Any member of it.
     Member,
@@ -36,10 +39,10 @@ pub(in crate::worker) enum Needs {
 impl Needs {
     /// Any member may execute reads of clients at the redirecting door.
     pub(in crate::worker) fn of<P: Program>(header: &Header) -> Self {
-        if header.door == Door::Redirected && !P::is_write(header.command) {
-            Needs::Member
-        } else {
-            Needs::Head
+        match header.door {
+            _ if P::is_write(header.command) => Needs::Write,
+            Door::Redirected => Needs::Member,
+            Door::Plain | Door::Forwarded => Needs::Head,
         }
     }
 }
@@ -115,6 +118,12 @@ impl SlotView<'_> {
             return Ok(());
         }
         self.chains.serves(self.now, slot, needs)
+    }
+
+    /// Why a request for a slot is refused after it has waited.
+    pub(in crate::worker) fn why_unserved(&self, slot: u16) -> Cow<'static, str> {
+        let why = self.chains.why_taken_not(slot);
+        why.map_or(Cow::Borrowed(UNSERVED), Cow::Owned)
     }
 
     /// Whether some of these keys wait for the state of other nodes.

@@ -25,6 +25,17 @@ pub(in crate::worker) enum Item {
     Message(WorkerId, (Until, Message)),
 }
 
+impl Item {
+    /// The size of the replies in it.
+    fn size(&self) -> usize {
+        match self {
+            Item::Reply { reply, .. } => reply.held_bytes(),
+            Item::Message(_, (_, Message::Replies(batch))) => batch.replies.held_bytes(),
+            Item::Message(..) => 0,
+        }
+    }
+}
+
 /// How the wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::worker) enum Fate {
@@ -48,6 +59,8 @@ pub(in crate::worker) struct Withheld {
     /// Each with the number of lines that it waits in.
     items: BTreeMap<u64, (Item, usize)>,
     next: u64,
+    /// The size of replies among them.
+    bytes: usize,
     /// Slots whose lines end with items of the open frame.
     open: Vec<u16>,
     ended: Vec<(Item, Fate)>,
@@ -57,6 +70,7 @@ impl Withheld {
     /// An item depends on these slots.
     pub(super) fn on_item(&mut self, slots: &[u16], item: Item) {
         self.next += 1;
+        self.bytes += item.size();
         self.items.insert(self.next, (item, slots.len()));
         for slot in slots {
             let (item, write) = (self.next, None);
@@ -91,27 +105,35 @@ impl Withheld {
             let line = std::mem::take(line);
             self.lines.remove(&slot);
             for place in line {
-                if let Some((item, _)) = self.items.remove(&place.item) {
-                    self.ended.push((item, Fate::Lost));
-                }
+                self.end(place.item, Fate::Lost);
             }
             return;
         };
         let is_due = |place: &mut Place| place.write.is_some_and(|write| write <= upto);
+        let mut due = Vec::new();
         while let Some(place) = line.pop_front_if(is_due) {
-            let Some((_, lines)) = self.items.get_mut(&place.item) else {
-                // It waited for another slot, too, which was lost.
-                continue;
-            };
-            *lines -= 1;
-            if *lines == 0
-                && let Some((item, _)) = self.items.remove(&place.item)
-            {
-                self.ended.push((item, Fate::Acknowledged));
+            // It may have waited for another slot, too, which was lost.
+            let waits = self.items.get_mut(&place.item);
+            let is_last = waits.is_some_and(|(_, lines)| {
+                *lines -= 1;
+                *lines == 0
+            });
+            if is_last {
+                due.push(place.item);
             }
         }
         if line.is_empty() {
             self.lines.remove(&slot);
+        }
+        for item in due {
+            self.end(item, Fate::Acknowledged);
+        }
+    }
+
+    fn end(&mut self, item: u64, fate: Fate) {
+        if let Some((item, _)) = self.items.remove(&item) {
+            self.bytes -= item.size();
+            self.ended.push((item, fate));
         }
     }
 
@@ -125,6 +147,11 @@ impl Withheld {
     /// Items whose wait has ended, in order.
     pub(super) fn take_ended(&mut self) -> Vec<(Item, Fate)> {
         std::mem::take(&mut self.ended)
+    }
+
+    /// The size of the replies that wait.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(super) fn len(&self) -> usize {

@@ -2,21 +2,25 @@
 
 use super::super::view::Needs;
 use super::super::withheld::{Fate, Item};
-use super::{Node, at, exchange, mapping, pair};
-use crate::worker::Message;
-use rufous_base::{Until, WorkerId};
+use super::{Node, Said, at, exchange, mapping, pair};
+use crate::batch::Batch;
+use crate::worker;
 use rufous_base::slot::slot_of;
-use rufous_chain::Refused;
+use rufous_base::{Now, Until, WorkerId};
+use rufous_chain::{Message, Refused};
 use rufous_mapping::NodeNo;
 
 fn item(multi: u64) -> Item {
-    Item::Message(WorkerId(0), (Until::Logged, Message::Committed { multi }))
+    Item::Message(
+        WorkerId(0),
+        (Until::Logged, worker::Message::Committed { multi }),
+    )
 }
 
 fn released(node: &mut Node) -> Vec<(u64, Fate)> {
     let released = node.host.take_released().into_iter();
     let named = released.map(|(item, fate)| match item {
-        Item::Message(_, (_, Message::Committed { multi })) => (multi, fate),
+        Item::Message(_, (_, worker::Message::Committed { multi })) => (multi, fate),
         other => panic!("{other:?}"),
     });
     named.collect()
@@ -105,4 +109,94 @@ fn a_node_whose_log_fails_answers_only_for_slots_without_other_members() {
     assert_eq!(head.serves(at(3), b"alone"), Ok(()));
     head.host.on_trouble(false);
     assert_eq!(head.serves(at(3), b"k"), Ok(()));
+}
+
+/// The tail answers everything but writes.
+fn grant_leases(head: &mut Node, tail: &mut Node, now: Now) {
+    head.with(|host, store, _| host.on_tick(now, |_| true, store));
+    let is_write = |said: &Said| matches!(said.envelope.message, Message::Items { .. });
+    for said in head.log().into_iter().filter(|said| !is_write(said)) {
+        tail.receive(now, NodeNo(0), said.envelope);
+    }
+    for said in tail.log() {
+        head.receive(now, NodeNo(1), said.envelope);
+    }
+}
+
+#[test]
+fn a_slot_whose_writes_are_not_acknowledged_for_long_takes_no_more_and_says_why() {
+    let mut nodes = [Node::new(0), Node::new(1)];
+    let mapping = mapping(1, &[(b"k", &[0, 1], None), (b"j", &[0, 1], None)]);
+    nodes.iter_mut().for_each(|node| node.map(at(1), &mapping));
+    exchange(&mut nodes, at(2));
+    let [head, tail] = &mut nodes;
+    head.set(b"k", b"1");
+    for step in 0..10 {
+        let now = at(300_000 * (step + 1));
+        grant_leases(head, tail, now);
+        assert_eq!(head.serves(now, b"k"), Ok(()), "step {step}");
+    }
+    let now = at(3_600_000);
+    grant_leases(head, tail, now);
+    assert_eq!(head.serves(now, b"k"), Err(Refused::NotYet));
+    assert_eq!(head.serves(now, b"j"), Ok(()));
+    assert_eq!(head.host.figures().late, 1);
+    let why = head.host.why_taken_not(slot_of(b"k")).expect("a reason");
+    assert!(
+        why.contains("node 1 at node-1:7000") && why.contains("does not answer"),
+        "{why}"
+    );
+    let full = "worker 0: No space left on device".to_owned();
+    head.host.on_ailing([(NodeNo(1), full.clone())].into());
+    let why = head.host.why_taken_not(slot_of(b"k")).expect("a reason");
+    assert!(why.contains(&full), "{why}");
+
+    head.with(|host, store, _| host.on_peer_up(now, NodeNo(1), store));
+    tail.with(|host, store, _| host.on_peer_up(now, NodeNo(0), store));
+    exchange(&mut nodes, now);
+    assert_eq!(nodes[0].serves(now, b"k"), Ok(()));
+    assert_eq!(nodes[0].host.why_taken_not(slot_of(b"k")), None);
+}
+
+#[test]
+fn what_waits_for_a_copy_is_bounded() {
+    let mut nodes = [Node::new(0), Node::new(1)];
+    let mapping = mapping(1, &[(b"k", &[0, 1], None), (b"j", &[0, 1], None)]);
+    nodes.iter_mut().for_each(|node| node.map(at(1), &mapping));
+    exchange(&mut nodes, at(2));
+    let [head, tail] = &mut nodes;
+    let mut taken = 0;
+    while head.serves(at(3), b"k").is_ok() {
+        head.set(b"k", &vec![b'v'; 1 << 20]);
+        taken += 1;
+        assert!(taken < 100, "no limit");
+        for said in head.log() {
+            drop(said);
+        }
+    }
+    assert_eq!(taken, 64, "64 MiB, with names of keys");
+    assert_eq!(head.serves(at(3), b"j"), Ok(()), "none of its writes wait");
+    assert!(head.host.figures().unacknowledged > 64 << 20);
+    head.with(|host, store, _| host.on_peer_up(at(3), NodeNo(1), store));
+    tail.with(|host, store, _| host.on_peer_up(at(3), NodeNo(0), store));
+    exchange(&mut nodes, at(3));
+    assert_eq!(nodes[0].serves(at(3), b"k"), Ok(()));
+    assert_eq!(nodes[0].host.figures().unacknowledged, 0);
+}
+
+/// So are replies to reads: each keeps a copy of what it tells.
+#[test]
+fn replies_that_wait_for_a_copy_are_bounded() {
+    let [mut head, _tail] = pair(&[0, 1], None);
+    head.set(b"k", b"1");
+    head.log();
+    for _ in 0..64 {
+        assert_eq!(head.serves(at(3), b"k"), Ok(()));
+        let mut batch = Box::<Batch>::default();
+        batch.replies.bytes.resize(1 << 20, b'v');
+        let replies = (Until::Logged, worker::Message::Replies(batch));
+        let reply = Item::Message(WorkerId(0), replies);
+        head.host.withhold(&[slot_of(b"k")], reply);
+    }
+    assert_eq!(head.serves(at(3), b"k"), Err(Refused::NotYet));
 }

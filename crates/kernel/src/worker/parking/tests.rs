@@ -1,6 +1,6 @@
 //! Requests that wait for slots, driven by hand, with a real host of chains.
 
-use super::super::chains::{ChainHost, Kept, Needs, SlotView, tests as chains};
+use super::super::chains::{ChainHost, Kept, Needs, SlotView, UNSERVED, tests as chains};
 use super::*;
 use crate::batch::{Door, ReplyRange};
 use crate::keyspace::{Keyspace, Keyspaces, Regime};
