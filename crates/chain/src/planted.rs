@@ -33,6 +33,8 @@ pub enum Planted {
     /// Replies wait for all writes of their worker, not for those of their slots. It is planted where
     /// replies are kept, in the kernel.
     GatesOfWorker,
+    /// Replies wait for copies without end. Planted there, too.
+    NotGivenUp,
 }
 
 #[cfg(feature = "planted-faults")]

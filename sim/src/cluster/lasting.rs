@@ -48,10 +48,8 @@ const TRIES: usize = 50;
 const LIMIT_US: u64 = 7_000_000;
 /// Likewise where no copy of the key is at the node with the fault: so no node waits for that one.
 const APART_LIMIT_US: u64 = 2_000_000;
-/// From then on writes that such a copy does not acknowledge have waited for so long that no more are
-/// taken; and how long a client may wait until it is told so.
-const LATE_AFTER_US: u64 = 5_000_000;
-const LATE_LIMIT_US: u64 = 7_000_000;
+/// Likewise where the node with the fault does not acknowledge a write, and is not replaced.
+const KEPT_LIMIT_US: u64 = 11_500_000;
 
 impl Lasting {
     /// Of which plan is made of this seed.
@@ -160,7 +158,7 @@ impl World {
         match lasting {
             Lasting::Kept => {
                 self.look_at_waits(APART_LIMIT_US, Self::is_apart);
-                self.look_at_waits(LATE_LIMIT_US, Self::is_told);
+                self.look_at_waits(KEPT_LIMIT_US, Self::is_behind);
             }
             _ => self.look_at_waits(LIMIT_US, |_, _| true),
         }
@@ -173,10 +171,13 @@ impl World {
         !asks.is_empty() && asks.iter().all(|wish| self.is_of_others(wish))
     }
 
-    /// Whether a client asked when it was known that the node acknowledges nothing.
-    fn is_told(&self, client: usize) -> bool {
-        let since = self.clients[client].since_us;
-        since.is_some_and(|since| since >= BEGINS_US + LATE_AFTER_US)
+    /// Whether no key that a client asks for has its head at the node with the fault.
+    fn is_behind(&self, client: usize) -> bool {
+        let mapping = &self.coordinator.mapping;
+        let sick = self.coordinator.number_of(self.nodes[self.sick()].id);
+        let has_head = |slot: u16| mapping.chains.of(slot).head() == sick;
+        let asks = &self.clients[client].wishes;
+        !asks.is_empty() && asks.iter().all(|wish| !wish.slot().is_some_and(has_head))
     }
 
     fn is_of_others(&self, wish: &Wish) -> bool {
@@ -187,12 +188,9 @@ impl World {
     }
 
     /// What a client asks for next. While a node with the fault is not replaced, half of the clients
-    /// ask for keys without a copy there, where there are any, and some others until it is late: the
-    /// rest come to wait.
+    /// ask for keys without a copy there, where there are any: all others come to wait.
     pub(super) fn next_suitable(&mut self, client: usize) -> Wish {
-        let is_late = self.engine.now_us >= BEGINS_US + LATE_AFTER_US;
-        let is_apart = self.lasting() == Some(Lasting::Kept)
-            && (client.is_multiple_of(2) || client % 4 == 1 && !is_late);
+        let is_apart = self.lasting() == Some(Lasting::Kept) && client.is_multiple_of(2);
         for _ in 0..TRIES {
             let wish = self.next_wish(client);
             if !is_apart || self.engine.now_us < BEGINS_US - EARLIER_US || self.is_of_others(&wish)

@@ -111,6 +111,7 @@ impl Scenario for World {
             Fault::Chain(chain::Planted::NoLease),
             Fault::Wire(wire::Planted::ProofNotChecked),
             Fault::Chain(chain::Planted::GatesOfWorker),
+            Fault::Chain(chain::Planted::NotGivenUp),
         ],
         flags: &["--nodes"],
         unsure: Unsure {

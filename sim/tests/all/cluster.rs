@@ -85,6 +85,13 @@ fn what_a_peer_answers_to_a_challenge_is_not_checked() {
 
 /// A seed in which a disk hangs at a node that is not replaced.
 #[test]
+fn replies_that_wait_without_end() {
+    let expected = "waits at a healthy node";
+    caught_saying::<World>("not-given-up", &Size::Any, expected, [893]);
+}
+
+/// Likewise.
+#[test]
 fn replies_that_wait_for_the_writes_of_other_slots() {
     caught_saying::<World>(
         "gates-of-worker",

@@ -69,8 +69,8 @@ pub(super) struct ChainHost {
     /// What waits for copies.
     withheld: Withheld,
     late: Late,
-    /// The log cannot be written.
-    is_in_trouble: bool,
+    /// Why the log takes nothing, if that is so.
+    trouble: Option<String>,
     /// The nodes that cannot write, and why.
     ailing: BTreeMap<NodeNo, String>,
     /// Messages that wait for the log, each with the last frame that it concerns.
@@ -95,7 +95,7 @@ impl ChainHost {
             appended: None,
             withheld: Withheld::default(),
             late: Late::default(),
-            is_in_trouble: false,
+            trouble: None,
             ailing: BTreeMap::new(),
             held: VecDeque::new(),
             out: Vec::new(),
@@ -264,6 +264,7 @@ impl ChainHost {
             self.mark_changed(store);
             self.release_all();
             self.look_at_late(now);
+            self.withheld.on_time(now.mono_us);
         }
         if !self.more || now.mono_us < self.step_at {
             return;

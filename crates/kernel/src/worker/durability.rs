@@ -159,7 +159,11 @@ impl<P: Program> Worker<P> {
     /// be called periodically.
     pub fn log_ails(&mut self, now: Now) -> Option<String> {
         self.commit.look_at_stall(now);
-        self.commit.ails()
+        let ails = self.commit.ails();
+        if let Some(chains) = &mut self.chains {
+            chains.on_trouble(ails.clone());
+        }
+        ails
     }
 
     /// Why changes are refused now.

@@ -195,7 +195,13 @@ impl<P: Program> Worker<P> {
             } => {
                 let hold = self.hold(ticket, (client, touch), part.as_deref(), now);
                 let names = || hold.gathered.iter().map(|gathered| &*gathered.key.1);
-                let (until, slots) = (self.until(names()), self.slots_of(names()));
+                let slots = self.slots_of(names());
+                // While all keys are held, nothing else runs: that must not last until other nodes
+                // answer. It shows no data of theirs.
+                let until = match self.locks.scope(ticket) {
+                    Some(Scope::All) => Until::Logged,
+                    _ => self.until(names()),
+                };
                 let acquired = Message::Acquired {
                     multi,
                     ticket,

@@ -92,7 +92,7 @@ impl<P: Program> Worker<P> {
             Note::Trouble(trouble) => {
                 self.commit.on_trouble(from, trouble);
                 if let Some(chains) = &mut self.chains {
-                    chains.on_trouble(self.commit.is_in_trouble());
+                    chains.on_trouble(self.commit.ails());
                 }
             }
             Note::Quiet => self.quiet.on_quiet(),

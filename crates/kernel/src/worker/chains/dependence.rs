@@ -12,9 +12,6 @@ use rufous_chain::{Replica, planted as chain};
 use rufous_mapping::NodeNo;
 use std::collections::BTreeMap;
 
-const OWN_LOG: &str = "CLUSTERDOWN The node cannot write its log, and other nodes replace it; see INFO persistence and \
-                       CLUSTER STATUS; send it again";
-
 /// Whether replies wait for all writes of the worker, by mistake.
 fn is_of_worker() -> bool {
     chain::is(chain::Planted::GatesOfWorker)
@@ -62,9 +59,9 @@ impl ChainHost {
         self.withheld.on_item(slots, item);
     }
 
-    /// The log cannot be written, or can be again.
-    pub(in crate::worker) fn on_trouble(&mut self, is_in_trouble: bool) {
-        self.is_in_trouble = is_in_trouble;
+    /// Why the log takes nothing, or that it does again.
+    pub(in crate::worker) fn on_trouble(&mut self, trouble: Option<String>) {
+        self.trouble = trouble;
     }
 
     /// The nodes that cannot write, by what they announce, and why.
@@ -144,7 +141,7 @@ impl ChainHost {
     pub(super) fn takes_nothing(&self, replica: &Replica, slot: u16, needs: Needs) -> bool {
         // Where the log fails, the data here may be lost, and the other members go on without it: they
         // replace this node.
-        self.is_in_trouble && replica.has_other_member(slot)
+        self.trouble.is_some() && replica.has_other_member(slot)
             || self.late.has(slot)
             || needs == Needs::Write && self.late.has_chain(|| replica.named(slot))
             || self.late.is_full(self.withheld.bytes()) && replica.awaits_copies(slot)
@@ -157,8 +154,11 @@ impl ChainHost {
         if !self.takes_nothing(replica, slot, Needs::Write) {
             return None;
         }
-        if self.is_in_trouble {
-            return Some(OWN_LOG.to_owned());
+        if let Some(why) = &self.trouble {
+            return Some(format!(
+                "CLUSTERDOWN The node takes nothing for the slot ({why}), and others replace it: see CLUSTER \
+                 STATUS; send it again"
+            ));
         }
         let mapping = replica.mapping()?;
         let others = mapping.chains.of(slot).named();

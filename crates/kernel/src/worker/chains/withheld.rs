@@ -5,11 +5,13 @@
 //! 1. What depends on a slot leaves once the slot's chain has acknowledged all that was written to the
 //!    slot before, in the open frame included.
 //! 2. What depends on one slot leaves in order.
-//! 3. If this node leaves a slot's chain first, the outcome of what depends on the slot is unknown.
+//! 3. If this node leaves a slot's chain first, or that takes too long, the outcome of what depends on
+//!    the slot is unknown.
 
 use crate::batch::Header;
 use crate::worker::Message;
 use rufous_base::{Output, Until, WorkerId};
+use rufous_chain::planted::{self, Planted};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What waits.
@@ -36,11 +38,14 @@ impl Item {
     }
 }
 
+/// How long an item may wait: much longer than until a node that fails is replaced.
+const MOST_US: u64 = 10_000_000;
+
 /// How the wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::worker) enum Fate {
     Acknowledged,
-    /// This node is not in the chain any more.
+    /// This node is not in the chain any more, or has waited too long.
     Lost,
 }
 
@@ -52,12 +57,21 @@ struct Place {
     write: Option<u64>,
 }
 
+#[derive(Debug)]
+struct Waiting {
+    item: Item,
+    /// The number of lines that it waits in.
+    lines: usize,
+    since_us: u64,
+}
+
 /// See the module's description.
 #[derive(Debug, Default)]
 pub(in crate::worker) struct Withheld {
     lines: BTreeMap<u16, VecDeque<Place>>,
-    /// Each with the number of lines that it waits in.
-    items: BTreeMap<u64, (Item, usize)>,
+    /// In order of arrival.
+    items: BTreeMap<u64, Waiting>,
+    now_us: u64,
     next: u64,
     /// The size of replies among them.
     bytes: usize,
@@ -71,7 +85,13 @@ impl Withheld {
     pub(super) fn on_item(&mut self, slots: &[u16], item: Item) {
         self.next += 1;
         self.bytes += item.size();
-        self.items.insert(self.next, (item, slots.len()));
+        let (lines, since_us) = (slots.len(), self.now_us);
+        let waiting = Waiting {
+            item,
+            lines,
+            since_us,
+        };
+        self.items.insert(self.next, waiting);
         for slot in slots {
             let (item, write) = (self.next, None);
             let line = self.lines.entry(*slot).or_default();
@@ -114,9 +134,9 @@ impl Withheld {
         while let Some(place) = line.pop_front_if(is_due) {
             // It may have waited for another slot, too, which was lost.
             let waits = self.items.get_mut(&place.item);
-            let is_last = waits.is_some_and(|(_, lines)| {
-                *lines -= 1;
-                *lines == 0
+            let is_last = waits.is_some_and(|waiting| {
+                waiting.lines -= 1;
+                waiting.lines == 0
             });
             if is_last {
                 due.push(place.item);
@@ -131,9 +151,22 @@ impl Withheld {
     }
 
     fn end(&mut self, item: u64, fate: Fate) {
-        if let Some((item, _)) = self.items.remove(&item) {
+        if let Some(Waiting { item, .. }) = self.items.remove(&item) {
             self.bytes -= item.size();
             self.ended.push((item, fate));
+        }
+    }
+
+    /// Time has passed: gives up what has waited too long. To be called periodically.
+    pub(super) fn on_time(&mut self, now_us: u64) {
+        self.now_us = now_us;
+        if planted::is(Planted::NotGivenUp) {
+            return;
+        }
+        let is_old = |waiting: &Waiting| now_us >= waiting.since_us + MOST_US;
+        while let Some((number, _)) = self.items.first_key_value().filter(|(_, of)| is_old(of)) {
+            let number = *number;
+            self.end(number, Fate::Lost);
         }
     }
 
@@ -216,6 +249,23 @@ mod tests {
         assert_eq!(ended(&mut withheld), [(2, Fate::Acknowledged)]);
         withheld.on_acknowledged(1, Some(3));
         assert_eq!(ended(&mut withheld), [(1, Fate::Acknowledged)]);
+    }
+
+    #[test]
+    fn what_waits_too_long_is_given_up() {
+        let mut withheld = Withheld::default();
+        withheld.on_time(5);
+        withheld.on_item(&[1, 2], message(1));
+        withheld.on_append(|_| 3);
+        withheld.on_time(5 + MOST_US - 1);
+        withheld.on_item(&[2], message(2));
+        withheld.on_append(|_| 4);
+        assert_eq!(ended(&mut withheld), []);
+        withheld.on_time(5 + MOST_US);
+        assert_eq!(ended(&mut withheld), [(1, Fate::Lost)]);
+        withheld.on_chains(|_| Some(4));
+        assert_eq!(ended(&mut withheld), [(2, Fate::Acknowledged)]);
+        assert!(withheld.is_empty() && withheld.lines.is_empty());
     }
 
     #[test]

@@ -99,7 +99,8 @@ fn a_node_whose_log_fails_answers_only_for_slots_without_other_members() {
     for node in [&mut head, &mut tail] {
         let before = node.host.serves(at(3), slot_of(b"k"), Needs::Member);
         assert_eq!(before, Ok(()));
-        node.host.on_trouble(true);
+        node.host
+            .on_trouble(Some("its log cannot be written".to_owned()));
         for needs in [Needs::Head, Needs::Member] {
             let now = node.host.serves(at(3), slot_of(b"k"), needs);
             assert!(now.is_err(), "{needs:?}");
@@ -107,7 +108,9 @@ fn a_node_whose_log_fails_answers_only_for_slots_without_other_members() {
     }
     assert_eq!(head.serves(at(3), b"k"), Err(Refused::NotYet));
     assert_eq!(head.serves(at(3), b"alone"), Ok(()));
-    head.host.on_trouble(false);
+    let why = head.host.why_taken_not(slot_of(b"k")).expect("a reason");
+    assert!(why.contains("its log cannot be written"), "{why}");
+    head.host.on_trouble(None);
     assert_eq!(head.serves(at(3), b"k"), Ok(()));
 }
 
