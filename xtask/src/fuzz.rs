@@ -4,13 +4,15 @@
 
 use crate::process::{self, watch};
 use crate::{install, project};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 /// Building with the sanitizer takes long on a small machine.
 const BUILD_LIMIT: Duration = Duration::from_secs(900);
+/// Targets that run at a time.
+const TOGETHER: usize = 2;
 /// What a target may take beyond its time to report and end.
 const GRACE: Duration = Duration::from_secs(60);
 
@@ -73,16 +75,25 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         watch(&mut build, BUILD_LIMIT, true)?.success(),
         "the fuzz targets do not build"
     );
+    let binaries = build_directory.join(&triple).join("release");
     let mut fine = true;
-    for target in targets {
-        let binary = build_directory.join(&triple).join("release").join(target);
-        let passed = one(target, &binary, args.seconds)?;
-        println!(
-            "fuzz {target}: {} after {} s",
-            if passed { "nothing found" } else { "FAILED" },
-            args.seconds
-        );
-        fine &= passed;
+    for some in targets.chunks(TOGETHER) {
+        let run = |target: &&String| one(target, &binaries.join(target), args.seconds);
+        let passed: Vec<Result<bool>> = std::thread::scope(|scope| {
+            let runs: Vec<_> = some.iter().map(|of| scope.spawn(move || run(of))).collect();
+            let ended = runs.into_iter().map(|run| run.join());
+            let ended = ended.map(|run| run.unwrap_or_else(|_| bail!("a run of fuzzing panicked")));
+            ended.collect()
+        });
+        for (target, passed) in some.iter().zip(passed) {
+            let passed = passed?;
+            println!(
+                "fuzz {target}: {} after {} s",
+                if passed { "nothing found" } else { "FAILED" },
+                args.seconds
+            );
+            fine &= passed;
+        }
     }
     Ok(fine)
 }

@@ -31,17 +31,17 @@ pub(crate) fn run() -> Result<bool> {
         "--package",
         "rufous-examples",
     ]))?;
-    show()
+    show("release")
 }
 
-/// With the release build that is there.
-pub(crate) fn show() -> Result<bool> {
+/// With the release build of the server and this build of the programs, which are there.
+pub(crate) fn show(build: &str) -> Result<bool> {
     println!("\n2. Start a node with two workers");
     let mut node = Node::start(&["--workers", "2"])?;
     let mut failed = Vec::new();
     for (at, program) in PROGRAMS.into_iter().enumerate() {
         println!("\n{}. {program}: examples/src/bin/{program}.rs", at + 3);
-        let mut command = Command::new(project::target().join("release").join(program));
+        let mut command = Command::new(project::target().join(build).join(program));
         command.args(["--url", &format!("redis://127.0.0.1:{}", node.port)]);
         let finished = process::watch(&mut command, LIMIT, true)?;
         if finished.status.is_none() {

@@ -46,8 +46,6 @@ pub enum Planted {
     NotCompared,
     /// A log lacks what was received from other nodes.
     ToldNotLogged,
-    /// A node that ended before it served keeps what it had received.
-    UnservedKept,
     /// Occasionally a change is not sent to other replicas.
     ChangeNotSent,
     /// Occasionally what another replica has sent is not merged.

@@ -2,6 +2,7 @@
 //! the end. What a machine cannot do is skipped by name, with the reason, and counts neither as passed
 //! nor as failed; what is skipped although this command installs what it needs fails the run.
 
+mod lanes;
 mod outcome;
 mod steps;
 

@@ -1,6 +1,7 @@
 //! The steps of `cargo xtask test`, in the order in which they run: what others need first, then
 //! what fails fastest.
 
+use super::lanes;
 use super::outcome::{Outcome, slowest};
 use crate::process::{self, Finished, line, tested_features, watch};
 use crate::{chart, diff, fuzz, install, merge, network, project, sim, suite, tidy};
@@ -55,7 +56,7 @@ pub(super) const STEPS: [Step; 16] = [
         "seeds in each of the five worlds of the simulator, each twice",
         simulate,
     ),
-    slow("build", "the release build", build),
+    slow("build", "the server's release build", build),
     slow(
         "chart",
         "the Helm chart, linted, rendered, and its settings",
@@ -137,7 +138,8 @@ fn compile(full: bool) -> Result<Outcome> {
 }
 
 fn unit(full: bool) -> Result<Outcome> {
-    let finished = logged("unit", &mut tests(full))?;
+    let finished = lanes::run(|| tests(full), LIMIT)?;
+    keep("unit", &finished)?;
     println!("{}", slowest(&finished.text));
     Ok(Outcome::of_tests(&finished, LIMIT))
 }
@@ -166,10 +168,8 @@ fn simulate(_full: bool) -> Result<Outcome> {
 
 fn build(_full: bool) -> Result<Outcome> {
     let mut command = process::cargo();
-    let packages = "-p rufous-node -p rufous-bench -p rufous-examples";
-    command
-        .args(["build", "--release", "--locked"])
-        .args(packages.split(' '));
+    // What the steps behind this one run: each program more is linked as a whole for minutes.
+    command.args(["build", "--release", "--locked", "-p", "rufous-node"]);
     let finished = logged("build", &mut command)?;
     Ok(Outcome::ended(&finished, LIMIT, "cargo build --release"))
 }
@@ -185,7 +185,9 @@ fn chart_of_helm(full: bool) -> Result<Outcome> {
 }
 
 fn merging(_full: bool) -> Result<Outcome> {
-    Ok(Outcome::of(merge::show()?, "cargo xtask demo merge"))
+    // The programs are those that the tests were built with.
+    process::build_tests()?;
+    Ok(Outcome::of(merge::show("debug")?, "cargo xtask demo merge"))
 }
 
 fn network_broken(full: bool) -> Result<Outcome> {
@@ -252,9 +254,15 @@ fn logged(name: &str, command: &mut Command) -> Result<Finished> {
     command.env("CARGO_TERM_COLOR", "never");
     println!("$ {}", line(command));
     let finished = watch(command, LIMIT, true)?;
-    let log = project::target()
-        .join("check-logs")
-        .join(format!("{name}.log"));
-    std::fs::write(log, &finished.text)?;
+    keep(name, &finished)?;
     Ok(finished)
+}
+
+/// Keeps the output of a command.
+fn keep(name: &str, finished: &Finished) -> Result<()> {
+    let logs = project::target().join("check-logs");
+    Ok(std::fs::write(
+        logs.join(format!("{name}.log")),
+        &finished.text,
+    )?)
 }

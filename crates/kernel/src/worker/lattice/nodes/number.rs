@@ -2,7 +2,6 @@
 //! when all workers have received the state of other nodes.
 
 use super::{FLYING_BYTES, Nodes};
-use crate::planted::{self, Planted};
 use crate::replicate::gossip::{Gossip, Limits};
 use crate::replicate::replicas::Replicas;
 use crate::shard::NO_NODE;
@@ -37,10 +36,7 @@ impl Nodes {
         (self.number, self.gossip) = (Some(number), Some(gossip));
         self.held.clear();
         self.out.clear();
-        let mut before = store.shard.marks().node();
-        if before == Some(NO_NODE) && planted::is(Planted::UnservedKept) {
-            before = Some(number);
-        }
+        let before = store.shard.marks().node();
         if before.is_some_and(|of| of != number) {
             drop_lattice_keys(store);
             fresh.know_nothing_of(store.shard);

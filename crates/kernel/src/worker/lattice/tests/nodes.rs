@@ -4,6 +4,7 @@ use super::super::Unserved;
 use super::{Host, at, hosts};
 use crate::multi::NodeAction;
 use crate::replicate::gossip::{Peer, Sent};
+use crate::shard::NO_NODE;
 use rufous_base::Now;
 use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
 
@@ -203,4 +204,18 @@ fn databases_that_other_nodes_share_are_not_flushed() {
     assert!(refuses(&node).is_none());
     let swap = NodeAction::SwapDb(0, 1);
     assert!(node.lattices.refuses_action(swap).is_some());
+}
+
+/// What it was told before may be of nodes that forget it: a part of what they know is worse than
+/// nothing.
+#[test]
+fn what_a_node_had_before_it_first_served_is_dropped_at_a_start() {
+    for (before, is_kept) in [(NO_NODE, false), (7, false), (0, true)] {
+        let mut node = node();
+        node.set(at(1), b"k", b"told");
+        assert!(node.get(b"k").is_some());
+        node.shard.set_node(before);
+        join(&mut node, 0);
+        assert_eq!(node.get(b"k").is_some(), is_kept, "was node {before}");
+    }
 }
