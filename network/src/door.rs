@@ -1,5 +1,6 @@
 //! A client's connection: bound to one address, or following the redirections of a cluster.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,15 @@ pub enum Route {
     Stay(usize, SocketAddr),
     /// The redirecting endpoints of all nodes: the client goes to the node that has the key.
     Follow(Vec<SocketAddr>),
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Route::Stay(node, at) => write!(f, "node {node} ({at})"),
+            Route::Follow(_) => f.write_str("the cluster"),
+        }
+    }
 }
 
 /// What became of commands that were sent together.

@@ -69,6 +69,10 @@ struct Way {
     delay: ChildStdin,
 }
 
+fn id_of(no: usize) -> String {
+    format!("{no:040x}")
+}
+
 /// A child that ends with this value.
 struct Process(Child);
 
@@ -105,7 +109,7 @@ impl Nodes {
                 no,
                 host,
                 folder,
-                id: format!("{no:040x}"),
+                id: id_of(no),
                 process: None,
                 way,
             });

@@ -100,6 +100,12 @@ pub const SILENCE_US: u64 = 4_000_000;
 /// A node that has sent nothing for this long is announced as one that is not heard; others replace
 /// it soon.
 pub const HEARING_US: u64 = 1_500_000;
+/// A node that starts does not wait longer for lattice keys of a node without a session: longer than
+/// the longest pause between two attempts to connect.
+pub const GOSSIP_AWAY_US: u64 = 6_000_000;
+/// The same for a node that has a session and sends nothing of lattice keys: it may be computing
+/// checksums of all of them first.
+pub const GOSSIP_SILENT_US: u64 = 30_000_000;
 /// A connection without a handshake by then is closed.
 pub const HANDSHAKE_PATIENCE_US: u64 = 10_000_000;
 /// A refused connection that does not read the reason by then is closed.
@@ -123,5 +129,6 @@ pub const STOP_PATIENCE_US: u64 = 5_000_000;
 const _: () = assert!(HEARTBEAT_US < SILENCE_US);
 const _: () = assert!(LEASE_US < SLOT_PATIENCE_US);
 const _: () = assert!(DIAL_PAUSE_US.0 < DIAL_PAUSE_US.1);
+const _: () = assert!(DIAL_PAUSE_US.1 < GOSSIP_AWAY_US && GOSSIP_AWAY_US < GOSSIP_SILENT_US);
 const _: () = assert!(COPY_PATIENCE_US < ROUTE_PATIENCE_US);
 const _: () = assert!(ROUTE_PATIENCE_US <= FORWARD_PATIENCE_US);

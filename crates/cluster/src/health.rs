@@ -22,6 +22,10 @@ struct Reported {
     ails: BTreeMap<u16, String>,
     /// Why no lattice key is served, by worker; present once the worker has reported.
     waits: BTreeMap<u16, Option<String>>,
+    /// Workers that serve lattice keys.
+    serves: BTreeSet<u16>,
+    /// Members that announce that they do.
+    serving: BTreeSet<NodeNo>,
     /// By worker.
     unserved: BTreeMap<u16, Unserved>,
     /// Members that cannot take writes, as they announce, and why.
@@ -54,6 +58,27 @@ impl Board {
     /// Why a worker serves no lattice key, if there are lattice keyspaces and it serves none.
     pub fn waits(&self, worker: u16, why: Option<String>) {
         self.lock().waits.insert(worker, why);
+    }
+
+    /// Whether a worker serves lattice keys. It does once all workers have received the state of other
+    /// nodes, and their logs have it.
+    pub fn serves(&self, worker: u16, serves: bool) {
+        let mut reported = self.lock();
+        if serves {
+            reported.serves.insert(worker);
+        } else {
+            reported.serves.remove(&worker);
+        }
+    }
+
+    /// The members that announce that they serve lattice keys.
+    pub fn set_serving(&self, nodes: BTreeSet<NodeNo>) {
+        self.lock().serving = nodes;
+    }
+
+    /// See [`Board::set_serving`].
+    pub fn serving(&self) -> BTreeSet<NodeNo> {
+        self.lock().serving.clone()
     }
 
     /// How many slots a worker does not serve of which this node is the head. It counts once it lasts.
@@ -104,6 +129,7 @@ impl Board {
                 let lasting = reported.unserved.values().filter(|of| of.lasts);
                 lasting.map(|of| of.slots).sum()
             },
+            serves: !reported.serves.is_empty(),
         }
     }
 
@@ -142,5 +168,13 @@ mod tests {
         assert_eq!(board.known().waits.as_deref(), Some("waits"));
         board.waits(1, None);
         assert_eq!(board.known().waits, None);
+        // There may be no lattice keyspaces.
+        assert!(!board.known().serves);
+        board.serves(0, false);
+        board.serves(1, true);
+        assert!(board.known().serves);
+        // The node has another number now, and waits again.
+        board.serves(1, false);
+        assert!(!board.known().serves);
     }
 }

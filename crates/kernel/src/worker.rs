@@ -53,7 +53,7 @@ mod waiting;
 
 pub use chains::{ChainFigures, ChainSettings, SEVERAL, Said};
 pub use commit::Settings as DurableSettings;
-pub use lattice::{Draining, Findings, NodeFigures, Unserved};
+pub use lattice::{Awaited, Draining, Findings, NodeFigures, Past, Unserved};
 use message::Work;
 pub use message::{Message, Submitted};
 pub use notes::DurableFigures;

@@ -14,6 +14,8 @@ pub(super) struct Said {
     pub(super) upto: u64,
     pub(super) least: u64,
     pub(super) horizon: u64,
+    /// The least received time, without nodes that are away. It is not sent.
+    pub(super) needed: u64,
 }
 
 /// An epoch whose changes are being sent.

@@ -44,6 +44,8 @@ pub struct Heard {
     silent: BTreeSet<u16>,
     /// Nodes that were dropped; their numbers are never reused.
     dropped: BTreeSet<u16>,
+    /// Nodes that are away, without whose state this worker may serve.
+    excused: BTreeSet<u16>,
     /// The epoch of this worker's mapping; 0 without one.
     epoch: u64,
     /// The highest horizon so far, including what others have forgotten.
@@ -92,6 +94,7 @@ impl Heard {
             others: others.map(Other::new).collect(),
             silent: BTreeSet::new(),
             dropped: BTreeSet::new(),
+            excused: BTreeSet::new(),
             epoch: 0,
             passed: 0,
             forgotten: 0,
@@ -111,6 +114,12 @@ impl Heard {
     #[expect(clippy::len_without_is_empty, reason = "this worker is always there")]
     pub fn len(&self) -> usize {
         self.others.len() + self.silent.len() + 1
+    }
+
+    /// Whether there are other nodes.
+    pub fn has_nodes(&self) -> bool {
+        let is_other = |of: &Other| !self.is_here(of.replica);
+        !self.silent.is_empty() || self.others.iter().any(is_other)
     }
 
     /// Whether the replica is known.
@@ -259,6 +268,23 @@ impl Heard {
     /// The time up to which this worker has received the changes of all others; the maximum if it is alone.
     pub fn least(&self) -> u64 {
         self.all(|of| of.upto)
+    }
+
+    /// Sets the nodes that are away: [`Heard::least_needed`] leaves them out.
+    pub fn excuse(&mut self, nodes: BTreeSet<u16>) {
+        self.excused = nodes;
+    }
+
+    /// As [`Heard::least`], without the nodes that are away.
+    pub fn least_needed(&self) -> u64 {
+        if self.silent.iter().any(|node| !self.excused.contains(node)) {
+            return 0;
+        }
+        let is_needed = |of: &&Other| {
+            self.is_here(of.replica) || !self.excused.contains(&member::node_of(of.replica))
+        };
+        let needed = self.others.iter().filter(is_needed);
+        needed.map(|of| of.upto).min().unwrap_or(u64::MAX)
     }
 
     /// The same for the workers of this node.

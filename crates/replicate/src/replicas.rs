@@ -20,6 +20,8 @@ mod nodes;
 #[cfg(test)]
 mod promise_tests;
 mod receiving;
+#[cfg(test)]
+mod report_tests;
 
 use super::batch::Report;
 use super::epoch::{Epoch, Fresh, Said};
@@ -244,6 +246,7 @@ impl Replicas {
             upto,
             least,
             horizon,
+            ..
         } = self.said;
         self.wanted > upto.min(least).min(horizon).min(self.heard.settled())
     }
@@ -298,6 +301,7 @@ impl Replicas {
             upto: date,
             least: self.heard.least(),
             horizon: self.heard.horizon(),
+            needed: self.heard.least_needed(),
         };
         for &(upto, least) in self.promises.values() {
             said.upto = said.upto.min(upto);
@@ -309,6 +313,9 @@ impl Replicas {
             shard.horizons_mut().raise(said.horizon);
             // The horizon does not fall when other workers join.
             self.heard.pass(said.horizon);
+        }
+        if self.heard.has_nodes() {
+            shard.horizons_mut().report(date);
         }
         self.figures.updates += changes.updates();
         self.figures.sent_keys += changes.len() as u64;

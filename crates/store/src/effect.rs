@@ -128,6 +128,10 @@ pub enum Effect<'a> {
     Node {
         number: u16,
     },
+    /// The writer has reported to other nodes that it has sent all its changes up to this time of a stamp.
+    Reported {
+        time: u64,
+    },
 }
 
 /// How much of a slot that moves along a chain a worker has.
@@ -173,6 +177,7 @@ const GONE: u8 = 19;
 const SLOT: u8 = 20;
 const NODE: u8 = 21;
 const ENDED: u8 = 22;
+const REPORTED: u8 = 32;
 
 impl<'a> Effect<'a> {
     /// Appends the encoded effect to `out`.
@@ -212,7 +217,8 @@ impl<'a> Effect<'a> {
             | Effect::Gone { .. }
             | Effect::Ended { .. }
             | Effect::Slot { .. }
-            | Effect::Node { .. } => self.encode_other(out),
+            | Effect::Node { .. }
+            | Effect::Reported { .. } => self.encode_other(out),
             Effect::Update { db, key, tag, ops } => typed(out, UPDATE, db, key, (tag, ops)),
             Effect::More {
                 db,
@@ -255,7 +261,7 @@ impl<'a> Effect<'a> {
             let b = database(from)?;
             return Ok(Effect::SwapDb { a: db, b });
         }
-        if matches!(tag, KEYSPACES | HORIZON | GONE | SLOT | NODE | ENDED) {
+        if (KEYSPACES..=ENDED).contains(&tag) || tag == REPORTED {
             return Self::decode_other((tag, db), from);
         }
         if !(SET..=PERSIST).contains(&tag) && !(UPDATE..=COPY).contains(&tag) {
@@ -346,14 +352,20 @@ impl<'a> Effect<'a> {
                 out.extend_from_slice(&[NODE, 0]);
                 put_varint(out, number.into());
             }
+            Effect::Reported { time } => {
+                out.extend_from_slice(&[REPORTED, 0]);
+                put_varint(out, time);
+            }
             _ => {}
         }
     }
 
     fn decode_other((kind, db): (u8, u8), from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
         let number = varint(from)?;
-        if kind == HORIZON {
-            return Ok(Effect::Horizon { time: number });
+        match kind {
+            HORIZON => return Ok(Effect::Horizon { time: number }),
+            REPORTED => return Ok(Effect::Reported { time: number }),
+            _ => {}
         }
         if kind == NODE {
             let number = u16::try_from(number).map_err(|_| NotAnEffect)?;
@@ -445,7 +457,8 @@ impl<'a> Effect<'a> {
             | Effect::Keyspaces { .. }
             | Effect::Horizon { .. }
             | Effect::Slot { .. }
-            | Effect::Node { .. } => (None, None),
+            | Effect::Node { .. }
+            | Effect::Reported { .. } => (None, None),
         };
         first.into_iter().chain(second)
     }

@@ -46,6 +46,10 @@ pub enum Planted {
     NotCompared,
     /// A log lacks what was received from other nodes.
     ToldNotLogged,
+    /// The log lacks up to which time a node has reported to have sent everything.
+    ReportNotLogged,
+    /// A node that ended before it served keeps what it had received.
+    UnservedKept,
     /// Occasionally a change is not sent to other replicas.
     ChangeNotSent,
     /// Occasionally what another replica has sent is not merged.

@@ -54,6 +54,7 @@ pub fn encode_announcement(member: &rufous_mapping::Member, health: &Health) -> 
             .collect(),
         waits: health.waits.clone().unwrap_or_default(),
         unserved: health.unserved.min(SLOTS) as u32,
+        serves: health.serves,
     };
     bytes.extend(health.encode_to_vec());
     bytes
@@ -75,6 +76,7 @@ pub fn decode_health(bytes: &[u8]) -> Health {
         hears: wire.says_whom.then(|| hears.take(MAX_MEMBERS).collect()),
         waits: (!waits.is_empty()).then_some(waits),
         unserved: SLOTS.min(wire.unserved as usize),
+        serves: wire.serves,
     }
 }
 

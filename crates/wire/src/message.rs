@@ -233,6 +233,8 @@ pub struct Health {
     pub waits: String,
     #[prost(uint32, tag = "25")]
     pub unserved: u32,
+    #[prost(bool, tag = "26")]
+    pub serves: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

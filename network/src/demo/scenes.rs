@@ -34,6 +34,7 @@ pub enum Scene {
     Deaf,
     Unreached,
     Killed,
+    Forgotten,
     Drained,
     ClockAhead,
     AllKilled,
@@ -41,7 +42,7 @@ pub enum Scene {
 }
 
 impl Scene {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Calm,
         Self::LargeTransactions,
         Self::FullDisk,
@@ -51,6 +52,7 @@ impl Scene {
         Self::Deaf,
         Self::Unreached,
         Self::Killed,
+        Self::Forgotten,
         Self::Drained,
         Self::ClockAhead,
         Self::AllKilled,
@@ -61,7 +63,7 @@ impl Scene {
     /// no node runs for a while.
     pub fn sick(self) -> &'static [usize] {
         match self {
-            Self::Calm | Self::LargeTransactions | Self::Unreached => &[],
+            Self::Calm | Self::LargeTransactions | Self::Unreached | Self::Forgotten => &[],
             // The clients that are bound to a drained node lose it when it stops, not before.
             Self::FullDisk
             | Self::HungDisk
@@ -80,7 +82,11 @@ impl Scene {
     pub fn allows_errors(self) -> bool {
         !matches!(
             self,
-            Self::Calm | Self::LargeTransactions | Self::Unreached | Self::Drained
+            Self::Calm
+                | Self::LargeTransactions
+                | Self::Unreached
+                | Self::Forgotten
+                | Self::Drained
         )
     }
 
@@ -127,6 +133,7 @@ impl Scene {
                 hold();
                 nodes.start_again(IT)?;
             }
+            Self::Forgotten => forgotten(nodes)?,
             Self::Drained => {
                 nodes.drain(IT)?;
                 nodes.stop(IT)?;
@@ -166,6 +173,7 @@ impl fmt::Display for Scene {
             Self::Deaf => "node 2 hears no other",
             Self::Unreached => "new node that is not reached",
             Self::Killed => "node 2: kill -9",
+            Self::Forgotten => "dead new node is forgotten",
             Self::Drained => "node 2: drained, stopped, added",
             Self::ClockAhead => "node 2: clock 600 s ahead",
             Self::AllKilled => "kill -9 of all nodes",
@@ -212,7 +220,17 @@ fn clock_ahead(nodes: &mut Nodes) -> Result<()> {
     Ok(())
 }
 
-/// A node joins under an address that no one reaches, and gives up.
+/// The node of [`unreached`] does not come back, and an operator says so.
+fn forgotten(nodes: &mut Nodes) -> Result<()> {
+    if !nodes.has_unreached()? {
+        unreached(nodes)?;
+        hold();
+    }
+    nodes.forget_unreached()
+}
+
+/// A node joins under an address that no one reaches, and gives up. It is a member until it is forgotten: the
+/// starts of the next scene meet a dead one.
 fn unreached(nodes: &mut Nodes) -> Result<()> {
     nodes.start_unreached()?;
     hold();

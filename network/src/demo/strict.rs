@@ -178,6 +178,7 @@ fn transaction(no: usize, generation: u64, value: u64, how: (bool, bool)) -> Com
 
 /// Reads the keys of all groups in turn until the demonstration ends.
 pub fn read_transactions(strict: &Strict, route: Route) {
+    let place = route.to_string();
     let mut door = Door::new(route, &strict.account);
     let mut turn = 0;
     while !strict.ends() {
@@ -198,7 +199,8 @@ pub fn read_transactions(strict: &Strict, route: Route) {
             && let Some(Reply::Array(values)) = replies.first()
         {
             let values: Vec<_> = values.iter().map(number).collect();
-            let seen = format!("group {no}: {values:?}, acknowledged {least}, asked {most}");
+            let seen =
+                format!("group {no} at {place}: {values:?}, acknowledged {least}, asked {most}");
             if values.iter().any(|value| *value != values[0]) {
                 strict.account.on_wrong(Wrong::Torn, seen);
             } else if is_current && !may_be(values[0], (least, most), deleted) {

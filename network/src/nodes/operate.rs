@@ -70,7 +70,7 @@ impl Nodes {
             no,
             host: host.clone(),
             folder,
-            id: format!("{no:040x}"),
+            id: super::id_of(no),
             process: None,
             way: super::way(&host, no)?,
         };
@@ -91,5 +91,20 @@ impl Nodes {
 
     pub fn end_unreached(&mut self) {
         self.unreached = None;
+    }
+
+    /// Whether it is a member, dead or alive.
+    pub fn has_unreached(&mut self) -> Result<bool> {
+        let id = super::id_of(self.nodes.len() + 1);
+        Ok(self.status(1)?.contains(&id))
+    }
+
+    /// Removes it from the members.
+    pub fn forget_unreached(&mut self) -> Result<()> {
+        let id = super::id_of(self.nodes.len() + 1);
+        let at = self.node(1)?.plain().to_string();
+        self.operate(&["forget", &id, "--at", &at])?;
+        ensure!(!self.has_unreached()?, "the forgotten node is a member");
+        Ok(())
     }
 }

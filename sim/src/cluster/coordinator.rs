@@ -281,15 +281,25 @@ impl World {
         if self.coordinator.epoch() == 0 {
             return;
         }
+        let known = &self.coordinator;
+        let health = known.health.iter();
+        let health = health.filter(|(id, _)| known.heard.contains_key(id));
         let view = View {
             is_current: true,
             is_member: true,
             leader: Some(LEADER),
-            stored: self.coordinator.stored(),
+            stored: known.stored(),
+            health: health.map(|(id, of)| (*id, of.clone())).collect(),
             ..View::default()
         };
         let now_us = self.nodes[node].clock(self.engine.now_us);
-        let actions = self.nodes[node].control.decide(now_us, &view);
+        let found = &mut self.nodes[node];
+        let actions = found.control.decide(now_us, &view);
+        let cluster = found.shared.as_ref().and_then(|of| of.cluster.as_ref());
+        if let Some(cluster) = cluster {
+            let serving = found.control.serving(&view);
+            cluster.common.health.set_serving(serving);
+        }
         let mut behind: BTreeMap<usize, Arc<Mapping>> = BTreeMap::new();
         for action in actions {
             match action {

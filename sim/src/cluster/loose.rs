@@ -11,6 +11,7 @@ pub(super) use crate::oracle::lattice::{Deed, Shape};
 use super::world::World;
 use crate::engine::random::Random;
 use crate::history::Outcome;
+use crate::node::seat::Seat;
 use crate::oracle::lattice::{Account, Done, Shown, Told};
 use rufous_kernel::shard::NO_NODE;
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,6 +143,11 @@ impl World {
         let mut seats = self.nodes[node].seats.iter();
         if seats.any(|seat| seat.front.kernel.shard.marks().node() == Some(NO_NODE)) {
             self.reach("a node ended before it first served lattice keys");
+        }
+        let mut seats = self.nodes[node].seats.iter();
+        let figures = |seat: &Seat| seat.front.kernel.node_figures();
+        if seats.any(|seat| figures(seat).is_some_and(|of| of.serving == 1 && of.excused > 0)) {
+            self.reach("a start served lattice keys without a node that was away");
         }
     }
 

@@ -81,6 +81,7 @@ impl Scenario for World {
             "who has passed a request on does not know what became of it",
             "something was done with lattice keys at a node that has left",
             "a node ended before it first served lattice keys",
+            "a start served lattice keys without a node that was away",
             "a reply about lattice keys passed replies that wait for copies",
             "two keys that are written together were read",
             "a fault lasted",

@@ -11,6 +11,7 @@ use rufous_base::disk::DiskOp;
 use rufous_base::{Now, WorkerId};
 use rufous_cluster::control::Control;
 use rufous_kernel::keyspace::{Keyspace, Regime};
+use rufous_kernel::worker::Past;
 use rufous_mapping::{Member, NodeId};
 use rufous_server::cluster::{Cluster, Settings};
 use rufous_server::config::{AppendFsync, Config};
@@ -49,6 +50,8 @@ pub(super) struct Node {
     pub(super) seats: Vec<Seat>,
     pub(super) shared: Option<Arc<Shared>>,
     pub(super) disk: Disk,
+    /// What its folder records: the log has everything, as no power was lost since it served.
+    is_whole: bool,
     pub(super) paused_until_us: u64,
     /// Its turns take this many times as long until then.
     pub(super) slow: (u64, u64),
@@ -77,6 +80,7 @@ impl Node {
             seats: Vec::new(),
             shared: None,
             disk: Disk::new(plan.seed ^ index as u64, plan.disk.clone()),
+            is_whole: false,
             paused_until_us: 0,
             slow: (1, 0),
             alone_until_us: 0,
@@ -155,7 +159,9 @@ impl Node {
             program: String::new(),
         };
         let auth = plan.has_secret().then(|| strangers::auth(start)).flatten();
-        let cluster = Arc::new(Cluster::guarded(Settings::new("world"), local, auth));
+        let mut cluster = Cluster::guarded(Settings::new("world"), local, auth);
+        cluster.past = self.past();
+        let cluster = Arc::new(cluster);
         let config = Arc::new(config(plan, self.index, self.workers));
         let mut shared = Shared::new(
             self.workers,
@@ -173,6 +179,16 @@ impl Node {
         self.last_message_us.clear();
     }
 
+    fn past(&mut self) -> Past {
+        let is_new = self.incarnation == 1;
+        self.is_whole |= is_new;
+        match (is_new, self.is_whole) {
+            (true, _) => Past::New,
+            (false, true) => Past::Whole,
+            (false, false) => Past::Unknown,
+        }
+    }
+
     /// Ends at once. What was written stays, but for what the power takes.
     pub(super) fn end(&mut self, power_lost: bool) {
         let mut probes = crate::engine::probes::Probes::default();
@@ -184,8 +200,11 @@ impl Node {
                 }
             }
         }
+        let cluster = self.shared.as_ref().and_then(|of| of.cluster.as_ref());
+        self.is_whole |= cluster.is_some_and(|of| of.common.health.known().serves);
         if power_lost {
             self.disk.lose_power(&mut probes);
+            self.is_whole = false;
         }
         self.seats.clear();
         self.life += 1;

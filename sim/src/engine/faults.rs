@@ -31,6 +31,8 @@ pub enum Fault {
     HealthNotSaid,
     /// A starting node serves before the others have sent it their state.
     ServesAtOnce,
+    /// A new node that reaches no node which serves begins with nothing.
+    NewServesAlone,
 }
 
 impl Fault {

@@ -57,10 +57,12 @@ impl Scenario for World {
         faults: &[
             Fault::KeepsOldData,
             Fault::ServesAtOnce,
+            Fault::NewServesAlone,
             Fault::Kernel(Planted::NotSentAgain),
             Fault::Kernel(Planted::NotCompared),
             Fault::Kernel(Planted::NodeNotAwaited),
             Fault::Kernel(Planted::ToldNotLogged),
+            Fault::Kernel(Planted::ReportNotLogged),
             Fault::Kernel(Planted::ForgottenEarly),
             Fault::Kernel(Planted::ChangeNotSent),
             Fault::Kernel(Planted::CutNotKept),

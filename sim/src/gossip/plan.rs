@@ -11,6 +11,8 @@ pub enum Mode {
     Shared,
     /// Likewise; there are hashes of counts, too, and nodes make snapshots.
     Saved,
+    /// As `Shared`; nodes are away for long, and others start and serve meanwhile.
+    Away,
     /// Sessions read and write strings at a level.
     Session(&'static str),
     /// Sessions read and write strings with causal cuts.
@@ -18,6 +20,7 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Those that seeds draw from; `Away` is played on request, so that plans of seeds stay what they are.
     pub const ALL: [Mode; 11] = [
         Mode::Shared,
         Mode::Saved,
@@ -36,16 +39,25 @@ impl Mode {
         match self {
             Mode::Shared => "shared",
             Mode::Saved => "saved",
+            Mode::Away => "away",
             Mode::Session(level) => level,
             Mode::Cut => "cut",
         }
     }
 
+    /// What it counts as, of the modes that seeds draw.
+    pub fn drawn(self) -> Mode {
+        match self {
+            Mode::Away => Mode::Shared,
+            other => other,
+        }
+    }
+
     pub fn named(name: &str) -> Result<Mode, String> {
-        let found = Self::ALL.into_iter().find(|mode| mode.name() == name);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Mode::name).join(", ");
-            format!("no mode '{name}'; there are: {names}")
+        let all = || Self::ALL.into_iter().chain([Mode::Away]);
+        all().find(|mode| mode.name() == name).ok_or_else(|| {
+            let names: Vec<_> = all().map(Mode::name).collect();
+            format!("no mode '{name}'; there are: {}", names.join(", "))
         })
     }
 
@@ -148,12 +160,24 @@ impl Plan {
         let other = *random.pick(&Mode::ALL);
         let own = random.weighted(&[(2, Mode::Shared), (3, other)]);
         plan.mode = mode.unwrap_or(own);
+        let mut absence = Random::new(seed, "gossip's absence");
         match plan.mode {
             Mode::Shared => {}
+            Mode::Away => plan.be_away(&mut absence),
             Mode::Saved => plan.save_slowly(&mut random),
             Mode::Session(_) | Mode::Cut => plan.read(&mut random),
         }
         plan
+    }
+
+    /// Nodes crash more often, and are away while others start again.
+    fn be_away(&mut self, random: &mut Random) {
+        self.operations = random.between(60, 200);
+        self.think_us = random.skewed(500, 10_000);
+        self.away_us = random.skewed(1_000, 60_000);
+        self.delay_us = random.skewed(50, 10_000);
+        self.crashes = 0.06;
+        self.drops = random.weighted(&[(1, 0.0), (1, 0.01)]);
     }
 
     /// What is deleted has been forgotten before a snapshot that knew of it is complete.
@@ -215,7 +239,7 @@ impl Plan {
         // invariant: modes name levels that there are
         let level = || self.mode.level().parse().expect("a level");
         match self.mode {
-            Mode::Shared | Mode::Saved => None,
+            Mode::Shared | Mode::Saved | Mode::Away => None,
             Mode::Cut => Some(Promise::Cut),
             // A worker sends the state of a key, and with that what others wrote there: this may come
             // before what they had written elsewhere.

@@ -197,9 +197,10 @@ impl Seat {
         let is_here = |key: &[u8]| placement.owners(key).any(|owner| owner == own);
         bring_back(&mut self.shard, files, is_here, now);
         let horizons = files.iter().map(|held| held.horizon());
-        self.shard
-            .horizons_mut()
-            .forget(horizons.max().unwrap_or(0));
+        let reported = files.iter().map(|held| held.reported());
+        let here = self.shard.horizons_mut();
+        here.forget(horizons.max().unwrap_or(0));
+        here.had_reported(reported.max().unwrap_or(0));
         let latest = files.iter().map(|held| held.latest());
         self.replicas.observe(Stamp {
             time: latest.max().unwrap_or(0),

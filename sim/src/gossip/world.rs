@@ -35,6 +35,8 @@ pub enum Event {
     Break(usize, usize),
     Connect(usize, usize),
     Crash(usize),
+    /// A node that does not serve yet looks for nodes that are away.
+    Excuse(usize, usize),
     Save(usize, usize),
     Start(usize),
     Drop(usize),
@@ -149,7 +151,7 @@ impl World {
     }
 
     pub(super) fn reach_mode(&mut self) {
-        self.engine.reach(self.plan.mode.name());
+        self.engine.reach(self.plan.mode.drawn().name());
     }
 
     /// Rare states that streams to other nodes count themselves.
@@ -203,6 +205,7 @@ impl World {
             Event::Break(a, b) => self.disconnect(a, b),
             Event::Connect(a, b) => self.on_connect(a, b),
             Event::Crash(at) => self.on_crash(at),
+            Event::Excuse(at, life) => self.on_excuse(at, life),
             Event::Save(at, life) => {
                 if self.is_in(at, life) {
                     self.on_save(at);
@@ -441,7 +444,7 @@ impl World {
         self.engine.reach("crash");
         self.note(at, format_args!("crash"));
         self.stop(at);
-        let after = self.random.between(1, self.plan.away_us);
+        let after = self.random.between(1, self.plan.away_us) * self.absence();
         self.after(after, Event::Start(at));
     }
 
@@ -462,6 +465,7 @@ impl World {
         let seats = logs.map(|(worker, log)| Seat::new(plan, (at, number, worker), log));
         node.seats = seats.collect();
         node.is_running = true;
+        self.look_for_absent(at);
         for worker in 0..self.nodes[at].seats.len() {
             let view = self.view.clone();
             self.nodes[at].seats[worker].act_by(&view);

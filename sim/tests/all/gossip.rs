@@ -46,6 +46,23 @@ fn every_level_keeps_what_it_promises() {
 }
 
 #[test]
+fn nodes_that_start_while_others_are_away_lose_nothing_and_undo_nothing() {
+    keep_panics_quiet();
+    let mode = Some(Mode::Away);
+    let mut served = 0;
+    for seed in 0..60 {
+        let report = engine::run::<World>(seed, &mode, Fault::None, true);
+        assert_eq!(report.failure, None, "seed {seed}");
+        let excuses = |line: &&String| line.contains("does not wait for");
+        served += report.lines.iter().filter(excuses).count();
+    }
+    assert!(
+        served > 100,
+        "only {served} starts met nodes that were away"
+    );
+}
+
+#[test]
 fn an_epoch_that_is_not_taken_together() {
     let what = "was written before what the reader had read";
     for mode in ["monotonic-writes", "pram"] {
@@ -109,4 +126,14 @@ fn members_that_come_back_with_what_they_had() {
 #[test]
 fn nodes_that_serve_before_they_have_heard() {
     caught("serves-at-once", 0..60);
+}
+
+#[test]
+fn reports_whose_date_is_not_logged() {
+    caught_in("away", "report-not-logged", "", 0..60);
+}
+
+#[test]
+fn new_nodes_that_serve_although_they_reach_none_that_does() {
+    caught_in("away", "new-serves-alone", "", 0..60);
 }

@@ -190,6 +190,14 @@ impl Control {
         &self.away
     }
 
+    /// The other members that announce that they serve lattice keys.
+    pub fn serving(&self, view: &View<'_>) -> BTreeSet<NodeNo> {
+        let serving = view.health.iter().filter(|(_, health)| health.serves);
+        let others = serving.filter(|(id, _)| **id != self.settings.me);
+        let number = |id| self.mapping.as_ref()?.number_of(id);
+        others.filter_map(|(id, _)| number(*id)).collect()
+    }
+
     pub fn decide(&mut self, now_us: u64, view: &View<'_>) -> Vec<Action> {
         let mut actions = Vec::new();
         self.look_back(view, &mut actions);

@@ -306,6 +306,29 @@ fn removed_members_and_those_that_announce_it_drain() {
 }
 
 #[test]
+fn other_members_that_announce_that_they_serve_are_named_by_their_numbers() {
+    let first = next(&Mapping::new(1), &[ME, OTHER]);
+    let bytes = encode(&first);
+    let serves = |serves| Health {
+        serves,
+        ..Health::default()
+    };
+    let stranger = NodeId([9; 20]);
+    let mut seen = view(OTHER, Some((first.epoch, &bytes)), &[ME, OTHER]);
+    seen.health = [ME, OTHER, stranger].map(|id| (id, serves(true))).into();
+    let mut control = control();
+    assert!(
+        control.serving(&seen).is_empty(),
+        "no mapping has numbers yet"
+    );
+    control.decide(0, &seen);
+    let other = first.number_of(OTHER).expect("a member");
+    assert_eq!(control.serving(&seen), [other].into());
+    seen.health.insert(OTHER, serves(false));
+    assert!(control.serving(&seen).is_empty());
+}
+
+#[test]
 fn announcements_are_of_the_node_and_start_that_they_say() {
     let about = encode_member(&member(ME));
     assert_eq!(announced(ME, 1, &about), Some(member(ME)));

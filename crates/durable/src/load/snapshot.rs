@@ -120,7 +120,8 @@ impl SnapshotPass {
                         | Effect::Keyspaces { .. }
                         | Effect::Horizon { .. }
                         | Effect::Slot { .. }
-                        | Effect::Node { .. }),
+                        | Effect::Node { .. }
+                        | Effect::Reported { .. }),
                     )) if !self.ended => {
                         // The rest of a large value belongs to a key that was counted.
                         let is_key = matches!(effect, Effect::Set { .. } | Effect::Put { .. });

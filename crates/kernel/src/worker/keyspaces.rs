@@ -14,6 +14,7 @@ use crate::replicate::replicas::{Figures, To};
 use rufous_base::{Args, Now, Output, WorkerId};
 use rufous_lattice::Stamp;
 use rufous_mapping::NodeNo;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// For the embedder.
@@ -129,6 +130,16 @@ impl<P: Program> Worker<P> {
 
     pub fn node_figures(&self) -> Option<NodeFigures> {
         self.lattice.node_figures()
+    }
+
+    /// Whether this worker serves lattice keys in a cluster.
+    pub fn serves_lattice(&self) -> bool {
+        self.lattice.node_figures().is_some() && !self.lattice.awaits_nodes()
+    }
+
+    /// The other members that announce that they serve lattice keys. A new node needs the state of one.
+    pub fn hear_of_serving(&mut self, nodes: &BTreeSet<NodeNo>) {
+        self.lattice.on_serving(nodes);
     }
 
     /// Why this worker serves no lattice key, if there are lattice keyspaces and it serves none.

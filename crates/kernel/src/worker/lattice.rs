@@ -21,7 +21,7 @@ mod tests;
 mod unsettled;
 
 pub use convert::{Draining, Findings};
-pub use nodes::{NodeFigures, Unserved};
+pub use nodes::{Awaited, NodeFigures, Past, Unserved};
 
 use super::Message;
 use super::out::{Call, Out};

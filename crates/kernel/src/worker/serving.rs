@@ -22,7 +22,7 @@ impl<P: Program> Worker<P> {
     /// Call it before data is loaded.
     pub fn join_chains(&mut self, settings: ChainSettings) {
         self.shard.invite_all();
-        self.lattice.on_join();
+        self.lattice.on_join(settings.past);
         self.commit.on_join();
         let host = ChainHost::new(settings, self.id, self.placement.workers());
         self.chains = Some(Box::new(host));

@@ -6,7 +6,7 @@ use rufous_chain::Message;
 use rufous_kernel::Worker;
 use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::WatchId;
-use rufous_kernel::worker::ChainSettings;
+use rufous_kernel::worker::{ChainSettings, Past};
 use rufous_mapping::{Chain, Chains, Mapping, Member, Members, NodeId, NodeNo};
 use std::sync::Arc;
 
@@ -45,6 +45,7 @@ fn worker() -> Worker<TestProgram> {
         lease_us: 1_000_000,
         has_run: false,
         move_rate: 0,
+        past: Past::Unknown,
     });
     worker
 }

@@ -35,6 +35,8 @@ pub struct Health {
     pub waits: Option<String>,
     /// The number of slots of which it is the head and which it does not serve.
     pub unserved: usize,
+    /// Whether it serves keys of lattice keyspaces.
+    pub serves: bool,
 }
 
 /// Limits on the speed of changes.

@@ -175,6 +175,8 @@ metrics! {
         rufous_gossip_refused_total "Messages of other nodes that could not be merged." => |p| p.gossip.refused;
         rufous_gossip_workers_waiting "Workers that serve no key of their lattice keyspaces: they wait for the state of other nodes."
             => |p| p.gossip.waiting;
+        rufous_gossip_nodes_excused "Nodes that were away when this node began to serve lattice keys, without their state."
+            => |p| p.gossip.excused;
         rufous_peers_connected "Nodes with a session." => |p| p.peers.len() as u64;
         rufous_peer_sessions_total "Sessions that began." => |p| p.sessions;
         rufous_peer_dials_total "Connection attempts to nodes." => |p| p.dials;

@@ -83,6 +83,8 @@ fn check_dir(dir: &Path, repair: bool, out: &mut String) -> Result<bool, String>
         };
         return Ok(false);
     };
+    let doubted = rufous_server::cluster::past::doubt(dir);
+    doubted.map_err(|error| format!("cannot repair: {error}"))?;
     let copies = mend(dir, &changes).map_err(|error| format!("cannot repair: {error}"))?;
     for copy in copies {
         *out += &format!("copied: {copy}\n");

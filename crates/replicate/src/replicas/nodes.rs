@@ -45,17 +45,27 @@ impl Replicas {
         self.forgotten_before = shard.horizons().forgotten();
     }
 
-    /// Whether every other worker of every node has sent its state, and what they had forgotten is forgotten here:
-    /// before that no client may be served. By then this worker has reported that, with a later date than any before
-    /// its start: its writes from then on are sent after that report, and may depend on what waits for it.
+    /// Whether every other worker of every node that is not excused has sent its state, and what they had forgotten is
+    /// forgotten here: before that no client may be served. By then this worker has reported that, with a later date
+    /// than any before its start: its writes from then on are sent after that report, and may depend on what waits for
+    /// it.
     pub fn has_heard_nodes(&self) -> bool {
-        let has_said = self.said.least > 0 || self.heard.nodes().is_empty();
-        has_said && self.heard.least() > 0 && self.forgotten >= self.heard.forgotten()
+        let has_said = self.said.needed > 0 || !self.heard.has_nodes();
+        has_said && self.heard.least_needed() > 0 && self.forgotten >= self.heard.forgotten()
+    }
+
+    /// Sets the nodes that are away, and that a start does not wait for. Its files have what it had sent to them and
+    /// received from them, and the date of its last report. What they have beside that is merged when they are back.
+    pub fn excuse(&mut self, nodes: BTreeSet<u16>) {
+        self.heard.excuse(nodes);
+        if self.has_to_say_so() {
+            self.start();
+        }
     }
 
     /// Whether to report that the state of all others was received.
     pub(super) fn has_to_say_so(&self) -> bool {
-        self.said.least == 0 && self.heard.least() > 0 && !self.heard.nodes().is_empty()
+        self.said.needed == 0 && self.heard.least_needed() > 0 && self.heard.has_nodes()
     }
 
     /// For each other node, the time of stamps up to which its changes were received.

@@ -78,6 +78,8 @@ impl<C: Coordinator> Hands<C> {
             let view = news.borrow_and_update().clone();
             let observed = self.observe(&view);
             let actions = self.control.decide(self.now_us(), &observed);
+            let serving = self.control.serving(&observed);
+            self.cluster.common.health.set_serving(serving);
             self.look_at_health();
             self.show(&view);
             for action in actions {
@@ -257,6 +259,9 @@ impl<C: Coordinator> Hands<C> {
                 Some(why) => tracing::warn!(why, "lattice keys are not served"),
                 None => tracing::info!("lattice keys are served"),
             }
+        }
+        if let Some(run) = self.cluster.run.as_ref().filter(|_| health.serves) {
+            run.is_whole_later();
         }
         self.cluster.about.set_health(health);
     }

@@ -118,6 +118,11 @@ impl Front {
             health.ails(self.kernel.id().0, ails);
             let unserved = self.kernel.lattice_unserved();
             health.waits(self.kernel.id().0, unserved.map(|of| why_unserved(&of)));
+            let serves = self.kernel.serves_lattice();
+            health.serves(self.kernel.id().0, serves);
+            if !serves {
+                self.kernel.hear_of_serving(&health.serving());
+            }
             if !links.damage.is_due(now) {
                 return;
             }

@@ -4,14 +4,14 @@
 use crate::front::{Front, Message};
 use rufous_base::{Effects, Now};
 use rufous_command::Failure;
-use rufous_kernel::worker::Unserved;
+use rufous_kernel::worker::{Awaited, Unserved};
 use rufous_mapping::NodeNo;
 use rufous_wire::message::Gossip;
 use rufous_wire::{Body, Class};
 
 /// Why no lattice key is served, for operators.
 pub(super) fn why_unserved(unserved: &Unserved) -> String {
-    let Unserved::Awaits { up, away } = unserved else {
+    let Unserved::Awaits { up, away, awaited } = unserved else {
         return match unserved {
             Unserved::NoMember => "no mapping in force names this node".to_owned(),
             _ => "its workers wait for one another or for the log".to_owned(),
@@ -26,10 +26,18 @@ pub(super) fn why_unserved(unserved: &Unserved) -> String {
         parts.push(format!("receives the state of {}", names(up)));
     }
     if !away.is_empty() {
-        parts.push(format!(
-            "{} cannot be reached: start them or remove them with `rufous cluster forget`",
-            names(away)
-        ));
+        let needs = match awaited {
+            Awaited::Always => {
+                "this node's log may lack what it had sent to them before it started; start them or \
+                 remove them with `rufous cluster forget`"
+            }
+            Awaited::ForOneThatServes => {
+                "this node is new and reaches none that serves lattice keys; start them or remove \
+                 them with `rufous cluster forget`"
+            }
+            Awaited::ForAWhile => "it goes on without them in a few seconds",
+        };
+        parts.push(format!("{} cannot be reached: {needs}", names(away)));
     }
     parts.join("; ")
 }
@@ -85,18 +93,23 @@ mod tests {
 
     #[test]
     fn what_is_awaited_is_named_with_what_to_do() {
-        let why = |up: &[u16], away: &[u16]| {
+        let why = |up: &[u16], away: &[u16], awaited| {
             why_unserved(&Unserved::Awaits {
                 up: up.to_vec(),
                 away: away.to_vec(),
+                awaited,
             })
         };
-        assert_eq!(why(&[1, 2], &[]), "receives the state of n1 and n2");
-        let text = why(&[1], &[3]);
+        assert_eq!(
+            why(&[1, 2], &[], Awaited::ForAWhile),
+            "receives the state of n1 and n2"
+        );
+        let text = why(&[1], &[3], Awaited::Always);
         assert!(
             text.starts_with("receives the state of n1; n3 cannot be reached: "),
             "{text}"
         );
         assert!(text.ends_with("`rufous cluster forget`"), "{text}");
+        assert!(why(&[], &[3], Awaited::ForAWhile).ends_with("in a few seconds"));
     }
 }

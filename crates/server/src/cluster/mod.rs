@@ -20,7 +20,7 @@
 //! | `start` | how a node joins its cluster; `etcd`: with etcd as the coordinator |
 //! | [`control`] | the control thread: it observes the coordinator and acts |
 //! | `kept` | the last mapping, beside the data: a coordinator that went back is noticed |
-//! | `unclaimed` | data that belongs to no cluster yet |
+//! | `unclaimed` | data that belongs to no cluster yet; [`past`]: whether the folder has everything of earlier starts |
 //! | [`about`] | the node's announcement, and whether it is ready; [`status`]: the state of the cluster, [`versions`]: the programs of its nodes, [`preview`]: what other weights would move |
 //! | [`tls`] | certificates between nodes |
 //! | `redirect` | `MOVED` replies, for clients that know the cluster |
@@ -39,6 +39,7 @@ mod gossip;
 pub mod identity;
 pub(crate) mod jobs;
 mod kept;
+pub mod past;
 pub mod preview;
 pub(crate) mod redirect;
 mod serve;

@@ -4,6 +4,7 @@ use super::control;
 use super::etcd;
 use super::identity::{Identity, IdentityError};
 use super::kept::Keeping;
+use super::past::Run;
 use super::settings::{CoordinatorAddress, Settings, Wrong};
 use super::state::Cluster;
 use super::tls::{self, PeerCertificates};
@@ -17,6 +18,7 @@ use rufous_coordinator::local::Local;
 use rufous_coordinator::loopback::Client;
 use rufous_coordinator::meeting::Meeting;
 use rufous_coordinator::{Coordinator, NodeId};
+use rufous_kernel::worker::Past;
 use rufous_mapping::Member;
 use rufous_wire::message::ID;
 use rufous_wire::proof::{Demand, NONCE};
@@ -26,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The cluster's part of the data folder.
-const FOLDER: &str = "cluster";
+pub(super) const FOLDER: &str = "cluster";
 
 /// How often to check whether a node has loaded its data.
 const LOAD_LOOK: Duration = Duration::from_millis(20);
@@ -66,6 +68,7 @@ impl Joining {
         start.copy_from_slice(&random[ID..ID + 8]);
         entropy.copy_from_slice(&random[ID + 8..]);
         let unclaimed = folder.map(unclaimed).transpose()?.flatten();
+        let data = folder;
         let folder = folder.map(|folder| folder.join(FOLDER));
         let identity = match &folder {
             Some(folder) => Identity::next(folder, settings.id, made)?,
@@ -97,6 +100,18 @@ impl Joining {
         cluster.kept = cluster.keeping.read()?;
         cluster.shown.set_went_back(cluster.kept.is_behind);
         cluster.about.set_went_back(cluster.kept.is_behind);
+        // An id that was given may be that of an earlier node, whose folder is lost.
+        let is_new = identity.incarnation == 1 && settings.id.is_none();
+        if let (Some(folder), Some(data)) = (&folder, data) {
+            let begun = Run::begin(folder, data, is_new);
+            let (run, past) = begun.map_err(|source| IdentityError::File {
+                path: folder.clone(),
+                source,
+            })?;
+            (cluster.run, cluster.past) = (Some(Arc::new(run)), past);
+        } else if is_new {
+            cluster.past = Past::New;
+        }
         Ok(Self {
             etcd: match &settings.coordinator {
                 CoordinatorAddress::Etcd(hosts) => {

@@ -2,12 +2,13 @@
 
 use super::about::About;
 use super::kept::Keeping;
+use super::past::Run;
 use super::settings::Settings;
 use super::unclaimed::Unclaimed;
 use rufous_base::limits::LEASE_US;
 use rufous_cluster::common::Common;
 use rufous_cluster::control::Kept;
-use rufous_kernel::worker::ChainSettings;
+use rufous_kernel::worker::{ChainSettings, Past};
 use rufous_wire::Local;
 use rufous_wire::proof::Auth;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,6 +23,10 @@ pub struct Cluster {
     /// Set if the node has data that belongs to no cluster yet.
     pub unclaimed: Option<Unclaimed>,
     pub about: About,
+    /// Whether the files have everything that earlier starts have sent to other nodes.
+    pub past: Past,
+    /// The record of this start in the data folder, for the next one.
+    pub run: Option<Arc<Run>>,
     /// Why the node cannot be a member of the cluster.
     pub may_not: OnceLock<String>,
     pub(super) keeping: Arc<Keeping>,
@@ -79,6 +84,8 @@ impl Cluster {
             shown: Shown::default(),
             unclaimed: None,
             about: About::default(),
+            past: Past::Unknown,
+            run: None,
             may_not: OnceLock::new(),
             keeping: Arc::default(),
             kept: Kept::default(),
@@ -95,6 +102,7 @@ impl Cluster {
             lease_us: LEASE_US,
             has_run: incarnation > 1,
             move_rate: self.settings.move_rate,
+            past: self.past,
         }
     }
 }

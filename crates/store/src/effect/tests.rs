@@ -53,6 +53,7 @@ fn samples() -> Vec<Effect<'static>> {
         },
         Effect::SwapDb { a: 0, b: 15 },
         Effect::Node { number: u16::MAX },
+        Effect::Reported { time: u64::MAX },
         Effect::Slot {
             slot: 0,
             mark: None,
@@ -176,6 +177,13 @@ fn golden_bytes_of_a_node() {
         Effect::decode(&mut &[0x15, 0, 0x80, 0x80, 0x04][..]),
         Err(NotAnEffect)
     );
+}
+
+#[test]
+fn golden_bytes_of_a_report() {
+    let mut out = Vec::new();
+    Effect::Reported { time: 300 }.encode(&mut out);
+    assert_eq!(out, [0x20, 0, 0xac, 0x02]);
 }
 
 #[test]

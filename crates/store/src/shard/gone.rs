@@ -86,10 +86,11 @@ pub(super) fn is_over(object: &Object, horizon: u64) -> bool {
 }
 
 impl Held {
-    /// The time of the last stamp in it: later stamps must be above it, as above everything that was replayed.
+    /// The time of the last stamp in it, and of the last report: later stamps must be above it, as above everything
+    /// that was replayed.
     pub fn latest(&self) -> u64 {
         let noted = self.noted().values().map(Noted::latest);
-        noted.fold(self.horizon(), u64::max)
+        noted.fold(self.horizon().max(self.reported()), u64::max)
     }
 }
 

@@ -53,6 +53,8 @@ pub struct Held {
     /// Number of workers of the node that wrote these files.
     pub(super) workers: usize,
     horizon: u64,
+    /// The time up to which its worker had reported to other nodes that it had sent everything.
+    reported: u64,
     counts: BTreeMap<Name, Vec<Count>>,
     /// Keys with notes, see `gone`.
     noted: BTreeMap<At, Noted>,
@@ -91,6 +93,15 @@ impl Held {
 
     pub(super) fn note(&mut self, horizon: u64) {
         self.horizon = self.horizon.max(horizon);
+    }
+
+    pub(super) fn note_report(&mut self, time: u64) {
+        self.reported = self.reported.max(time);
+    }
+
+    /// The time up to which its worker had reported that it had sent everything.
+    pub fn reported(&self) -> u64 {
+        self.reported
     }
 
     pub(super) fn note_of(&mut self, (db, key): (u8, &[u8]), note: Note, tuning: &Tuning) {

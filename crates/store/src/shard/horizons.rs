@@ -1,16 +1,24 @@
-//! Times of stamps up to which all replicas have received everything, and up to which this shard has forgotten.
+//! Times of stamps up to which all replicas have received everything, up to which this shard has forgotten, and up to
+//! which its worker has reported to other nodes that it has sent everything.
 
 use super::journal::Journal;
 use crate::effect::Effect;
+use crate::planted::{self, Planted};
 use rufous_datatype::replicated::Known;
+use rufous_lattice::stamp::COUNTER_BITS;
+
+/// What is journaled of reports is ahead of them by this time of stamps, so that few reports wait for a write of their
+/// own. After a start the clock is ahead by as much.
+const AHEAD: u64 = 250_000 << COUNTER_BITS;
 
 #[derive(Debug)]
 pub struct Horizons {
     here: u64,
     sender_knows: u64,
     forgotten: u64,
-    /// The value of `forgotten` that the journal has.
-    journaled: u64,
+    reported: u64,
+    /// The values of `forgotten` and `reported` that the journal has.
+    journaled: (u64, u64),
 }
 
 impl Default for Horizons {
@@ -19,7 +27,8 @@ impl Default for Horizons {
             here: 0,
             sender_knows: u64::MAX,
             forgotten: 0,
-            journaled: 0,
+            reported: 0,
+            journaled: (0, 0),
         }
     }
 }
@@ -69,22 +78,46 @@ impl Horizons {
         self.forgotten
     }
 
-    /// Writes to the journal up to which time this shard has forgotten, if that has changed.
+    /// Other nodes are told that this worker has sent everything up to this time of a stamp. The report waits for the
+    /// log, so that a start never uses stamps that others believe to have received.
+    pub fn report(&mut self, time: u64) {
+        if time > self.reported && !planted::is(Planted::ReportNotLogged) {
+            self.reported = time.saturating_add(AHEAD);
+        }
+    }
+
+    /// The files have this.
+    pub fn had_reported(&mut self, time: u64) {
+        self.reported = self.reported.max(time);
+        self.journaled.1 = self.reported;
+    }
+
+    /// Writes to the journal up to which time this shard has forgotten and reported, if that has changed.
     #[inline]
     pub(super) fn tell(&mut self, journal: &mut Journal) {
-        if self.forgotten > self.journaled && journal.is_on() {
-            self.journaled = self.forgotten;
+        if self.forgotten > self.journaled.0 && journal.is_on() {
+            self.journaled.0 = self.forgotten;
             journal.write_aside(&Effect::Horizon {
                 time: self.forgotten,
             });
         }
+        if self.reported > self.journaled.1 && journal.is_on() {
+            self.journaled.1 = self.reported;
+            journal.write(&Effect::Reported {
+                time: self.reported,
+            });
+        }
     }
 
-    /// Appends what was forgotten, for the start of a snapshot.
+    /// Appends what was forgotten and reported, for the start of a snapshot.
     pub fn encode(&self, out: &mut Vec<u8>) {
         if self.forgotten > 0 {
             let time = self.forgotten;
             Effect::Horizon { time }.encode(out);
+        }
+        if self.reported > 0 {
+            let time = self.reported;
+            Effect::Reported { time }.encode(out);
         }
     }
 }
@@ -107,6 +140,29 @@ mod tests {
         horizons.encode(&mut once);
         assert_eq!((journal.bytes().clone(), horizons.forgotten()), (once, 5));
         assert!(!journal.tells(), "no reply waits for it");
+    }
+
+    #[test]
+    fn a_report_is_journaled_and_messages_wait_for_that() {
+        let (mut horizons, mut journal) = (Horizons::default(), Journal::default());
+        journal.turn(true);
+        horizons.report(5);
+        horizons.tell(&mut journal);
+        horizons.report(4 + AHEAD);
+        horizons.tell(&mut journal);
+        let mut once = Vec::new();
+        Effect::Reported { time: 5 + AHEAD }.encode(&mut once);
+        assert_eq!(journal.bytes().clone(), once);
+        assert!(journal.tells(), "the report waits for it");
+        let mut saved = Vec::new();
+        horizons.encode(&mut saved);
+        assert_eq!(saved, once, "a snapshot has it too");
+
+        let mut again = Horizons::default();
+        again.had_reported(5 + AHEAD);
+        let mut saved = Vec::new();
+        again.encode(&mut saved);
+        assert_eq!(saved, once, "and so has one after a start");
     }
 
     #[test]

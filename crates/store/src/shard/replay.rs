@@ -150,11 +150,7 @@ impl Shard {
                     held.swap_dbs(a, b);
                 }
             }
-            Effect::Horizon { time } => {
-                if let Some(held) = &mut self.held {
-                    held.note(time);
-                }
-            }
+            Effect::Horizon { .. } | Effect::Reported { .. } => self.keep_time(effect),
             Effect::Gone { db, key, tag, cut } => self.note((db, key), Note::Gone(tag, cut)),
             Effect::Ended { db, key, tag, end } => {
                 self.note(
@@ -171,6 +167,15 @@ impl Shard {
             _ => return self.perform_on_any(effect),
         }
         Ok(())
+    }
+
+    /// Keeps a time of the files for the end of the startup.
+    fn keep_time(&mut self, effect: &Effect<'_>) {
+        match (&mut self.held, effect) {
+            (Some(held), Effect::Horizon { time }) => held.note(*time),
+            (Some(held), Effect::Reported { time }) => held.note_report(*time),
+            _ => {}
+        }
     }
 
     /// Takes a note of what has gone of a key.

@@ -189,6 +189,7 @@ fn the_schema_reads_what_we_write_and_has_nothing_else() {
         hears: Some(BTreeSet::from([NodeNo(3), NodeNo(1)])),
         waits: Some("waits for the state of n2".into()),
         unserved: 7,
+        serves: true,
     };
     let member = rufous_mapping::Member {
         id: rufous_mapping::NodeId([1; 20]),

@@ -1,6 +1,10 @@
-//! Sessions between nodes: they begin and end at all workers of both.
+//! Sessions between nodes: they begin and end at all workers of both. Nodes may be away for long, and starts do not
+//! wait for them.
 
 use super::{Event, Node, Session, World, pair};
+use crate::engine::Fault;
+use crate::gossip::plan::Mode;
+use std::collections::BTreeSet;
 
 impl World {
     pub(super) fn disconnect(&mut self, a: usize, b: usize) {
@@ -65,5 +69,47 @@ impl World {
             let after = self.random.between(1, self.plan.away_us.min(20_000));
             self.after(after, Event::Connect(at, other));
         }
+    }
+
+    /// How many times as long as usual a node that has crashed is away.
+    pub(super) fn absence(&mut self) -> u64 {
+        if self.plan.mode == Mode::Away && self.random.chance(0.4) {
+            self.random.between(5, 30)
+        } else {
+            1
+        }
+    }
+
+    /// A node starts: in a while it serves without nodes that it does not reach.
+    pub(super) fn look_for_absent(&mut self, at: usize) {
+        if self.plan.mode == Mode::Away {
+            let life = self.nodes[at].life;
+            let after = self.random.between(1, 2 * self.plan.away_us);
+            self.after(after, Event::Excuse(at, life));
+        }
+    }
+
+    pub(super) fn on_excuse(&mut self, at: usize, life: usize) {
+        if !self.is_in(at, life) || self.nodes[at].serves {
+            return;
+        }
+        let is_reached = |other: usize| self.sessions.contains_key(&pair(at, other));
+        let reached = (0..self.nodes.len()).filter(|&other| other == at || is_reached(other));
+        let reached: Vec<&Node> = reached.map(|other| &self.nodes[other]).collect();
+        // One that has not served yet has nothing of its own.
+        let has_keys = self.nodes[at].has_served || reached.iter().any(|node| node.serves);
+        if !has_keys && self.fault != Fault::NewServesAlone {
+            return self.look_for_absent(at);
+        }
+        let reached: BTreeSet<u16> = reached.iter().map(|node| node.number).collect();
+        let away: BTreeSet<u16> = self.view.nodes.difference(&reached).copied().collect();
+        if !away.is_empty() && self.nodes[at].has_exchanged {
+            self.note(at, format_args!("does not wait for {away:?}"));
+        }
+        for worker in 0..self.nodes[at].seats.len() {
+            self.nodes[at].seats[worker].replicas.excuse(away.clone());
+            self.end_turn(at, worker);
+        }
+        self.look_for_absent(at);
     }
 }

@@ -157,10 +157,11 @@ impl Boot {
         // From now on this worker knows what any worker had forgotten, or that it no longer exists;
         // later stamps are above that.
         let horizons = files.iter().map(|held| held.horizon());
-        store
-            .shard
-            .horizons_mut()
-            .forget(horizons.max().unwrap_or(0));
+        let reported = files.iter().map(|held| held.reported());
+        let here = store.shard.horizons_mut();
+        here.forget(horizons.max().unwrap_or(0));
+        // A snapshot that begins before the next report has it, too.
+        here.had_reported(reported.max().unwrap_or(0));
         let latest = files.iter().map(|held| held.latest());
         let latest = Stamp {
             time: latest.max().unwrap_or(0),

@@ -1,5 +1,6 @@
 //! Settings, counters and messages of a chain host, for the embedder.
 
+use crate::worker::lattice::Past;
 use rufous_base::figures;
 use rufous_chain::{Envelope, Peer};
 
@@ -14,6 +15,8 @@ pub struct ChainSettings {
     pub has_run: bool,
     /// The limit of all the node's workers for copies of slots, in bytes per second; 0: no limit.
     pub move_rate: u64,
+    /// Whether the files have everything that earlier starts have sent to other nodes.
+    pub past: Past,
 }
 
 figures! {

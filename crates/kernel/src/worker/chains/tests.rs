@@ -9,6 +9,7 @@ use super::{ChainHost, ChainSettings, Said};
 use crate::durable::SlotMark;
 use crate::placement::Placement;
 use crate::shard::{ExpirySetting, NewValue, Shard};
+use crate::worker::lattice::Past;
 use crate::worker::out::{Call, Out};
 use crate::worker::store::Store;
 use rufous_base::slot::slot_of;
@@ -32,6 +33,7 @@ pub(in crate::worker) fn settings() -> ChainSettings {
         lease_us: LEASE_US,
         has_run: false,
         move_rate: 0,
+        past: Past::Unknown,
     }
 }
 

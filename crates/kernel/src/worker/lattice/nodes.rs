@@ -2,8 +2,8 @@
 //! messages to and from other nodes.
 //!
 //! A node of a cluster serves no lattice key before a mapping contains it and every worker of every
-//! other member has sent its state to all workers here. Messages to other nodes wait for this
-//! worker's log only.
+//! other member has sent its state to all workers here, without members that are away (`away`).
+//! Messages to other nodes wait for this worker's log only.
 //!
 //! Only then do logs record that their data belongs to the node with this number. A node that ends
 //! before that has received part of the others' state, in no order: a start drops it.
@@ -15,10 +15,14 @@
 //! `number` describes how a worker adopts a number; `figures` has the counters, and why lattice keys
 //! are not served.
 
+mod away;
 mod figures;
 mod number;
 
+pub use away::{Awaited, Past};
 pub use figures::{NodeFigures, Unserved};
+
+use away::Away;
 
 use crate::durable::Note;
 use crate::replicate::batch::Batch;
@@ -99,6 +103,11 @@ pub(super) struct Nodes {
     heard: usize,
     has_heard: bool,
     serves: bool,
+    away: Away,
+    /// When the next node counts as away.
+    away_us: Option<u64>,
+    /// Nodes that were away when this worker began to serve without their state.
+    excused: u64,
     early: Vec<Early>,
     held: VecDeque<(u64, Waits)>,
     out: Vec<Sent>,
@@ -108,6 +117,13 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
+    pub(super) fn new(past: Past) -> Self {
+        Self {
+            away: Away::new(past),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn set_table(&mut self, table: u64) {
         self.table = table;
         if let Some(gossip) = &mut self.gossip {
@@ -142,7 +158,8 @@ impl Nodes {
     pub(super) fn wake_us(&self) -> Option<u64> {
         let wake = self.gossip.as_ref().and_then(Gossip::wake_us);
         let more = self.more.then_some(0);
-        more.into_iter().chain(wake).min()
+        let away = self.away_us.filter(|_| !self.has_heard);
+        more.into_iter().chain(wake).chain(away).min()
     }
 
     /// The table of keyspaces is the configured one: from now on the worker may exchange lattice
@@ -192,6 +209,11 @@ impl Nodes {
         true
     }
 
+    /// These other nodes announce that they serve lattice keys.
+    pub(super) fn on_serving(&mut self, serving: &BTreeSet<NodeNo>) {
+        self.more |= self.away.on_serving(serving.iter().map(|no| no.0));
+    }
+
     /// A session with a node begins.
     pub(super) fn on_up(&mut self, node: NodeNo) {
         self.drop_sent(node.0);
@@ -238,6 +260,7 @@ impl Nodes {
         let (Some(gossip), Some(number)) = (&mut self.gossip, self.number) else {
             return Ok(Vec::new());
         };
+        self.away.on_heard(from.0.0);
         let all = gossip.take((from.0.0, from.1), peer);
         let all = all.map_err(|_| "gossip that makes no sense")?;
         self.more = true;
@@ -250,7 +273,15 @@ impl Nodes {
         match self.compare(number) {
             Ordering::Less => self.early.push(Early::Told(number, bytes)),
             Ordering::Greater => {}
-            Ordering::Equal => return Some(bytes),
+            Ordering::Equal => {
+                // Another worker of this node receives that node's stream.
+                if !self.has_heard
+                    && let Ok(batch) = Batch::decode(&bytes)
+                {
+                    self.away.on_heard(member::node_of(batch.from));
+                }
+                return Some(bytes);
+            }
         }
         None
     }
@@ -319,11 +350,29 @@ impl Nodes {
         let sent = gossip.take_sent().into_iter();
         let sent = sent.map(|sent| (position, Waits::Sent(sent)));
         self.held.extend(sent);
+        if !self.has_heard {
+            self.excuse(now, replicas);
+        }
         if let Some(number) = self.number.filter(|_| !self.has_heard)
             && replicas.has_heard_nodes()
         {
             self.has_heard = true;
+            let without = replicas.nodes().into_iter().filter(|(_, upto)| *upto == 0);
+            self.excused = without.count() as u64;
             self.held.push_back((position, Waits::HasHeard(number)));
+        }
+    }
+
+    /// Does not wait for nodes that are away.
+    fn excuse(&mut self, now: Now, replicas: &mut Replicas) {
+        if let Some(view) = &self.view {
+            let mut others = view.nodes.clone();
+            others.remove(&view.own);
+            let complete = replicas.nodes().into_iter().filter(|(_, upto)| *upto > 0);
+            let complete = complete.map(|(node, _)| node).collect();
+            let away = self.away.on_turn(now.mono_us, &others, &self.up, &complete);
+            self.away_us = self.away.wake_us(now.mono_us);
+            replicas.excuse(away);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Lattice keyspaces that other nodes have too: passes events on to `nodes`.
 
-use super::nodes::{Early, FromPeer, NodeFigures, Unserved};
+use super::nodes::{Early, FromPeer, NodeFigures, Nodes, Past, Unserved};
 use super::stamps::not_coordination_free;
 use super::{Call, Lattices, Out, Store};
 use crate::multi::NodeAction;
@@ -8,12 +8,20 @@ use crate::replicate::gossip::Sent;
 use crate::worker::Message;
 use rufous_base::Now;
 use rufous_mapping::{Mapping, NodeNo};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Lattices {
     /// The node is in a cluster.
-    pub(in crate::worker) fn on_join(&mut self) {
-        self.nodes = Some(Box::default());
+    pub(in crate::worker) fn on_join(&mut self, past: Past) {
+        self.nodes = Some(Box::new(Nodes::new(past)));
+    }
+
+    /// These other members announce that they serve lattice keys.
+    pub(in crate::worker) fn on_serving(&mut self, serving: &BTreeSet<NodeNo>) {
+        if let Some(nodes) = &mut self.nodes {
+            nodes.on_serving(serving);
+        }
     }
 
     /// The table of keyspaces is the configured one.

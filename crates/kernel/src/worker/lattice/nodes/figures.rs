@@ -1,7 +1,7 @@
 //! A worker's counters of lattice keyspaces that are shared with other nodes, and why it serves none of
 //! their keys.
 
-use super::Nodes;
+use super::{Awaited, Nodes};
 use crate::replicate::gossip::{Figures, Gossip};
 use crate::replicate::replicas::Replicas;
 use rufous_lattice::Stamp;
@@ -16,6 +16,8 @@ pub struct NodeFigures {
     pub serving: u64,
     /// Workers that have lattice keyspaces and do not serve their keys.
     pub waiting: u64,
+    /// Nodes that were away when the first keys were served, without their state.
+    pub excused: u64,
     /// How far each other node is known to lag behind this worker, in microseconds; none if it has
     /// reported nothing.
     pub lags_us: Vec<(u16, Option<u64>)>,
@@ -32,6 +34,7 @@ pub enum Unserved {
         up: Vec<u16>,
         /// Nodes without one.
         away: Vec<u16>,
+        awaited: Awaited,
     },
     /// The log has to confirm what was received, or other workers of this node have to.
     Workers,
@@ -44,6 +47,7 @@ impl NodeFigures {
         self.refused += other.refused;
         self.serving += other.serving;
         self.waiting += other.waiting;
+        self.excused = self.excused.max(other.excused);
         for &(node, lag) in &other.lags_us {
             match self.lags_us.iter_mut().find(|(of, _)| *of == node) {
                 Some((_, known)) => *known = known.zip(lag).map(|(a, b)| a.max(b)),
@@ -71,6 +75,7 @@ impl Nodes {
             refused: self.refused,
             serving: u64::from(self.serves),
             waiting: 0,
+            excused: self.excused,
             lags_us: lags.map(|(node, upto)| (node, lag(upto))).collect(),
         }
     }
@@ -93,6 +98,7 @@ impl Nodes {
         if self.has_heard || up.is_empty() && away.is_empty() {
             return Some(Unserved::Workers);
         }
-        Some(Unserved::Awaits { up, away })
+        let awaited = self.away.awaited();
+        Some(Unserved::Awaits { up, away, awaited })
     }
 }

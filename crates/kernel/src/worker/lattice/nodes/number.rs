@@ -43,6 +43,7 @@ impl Nodes {
         }
         if before != Some(number) {
             store.shard.set_node(NO_NODE);
+            self.away.is_new();
         }
         if fresh.replica() != replicas.replica() {
             let before = std::mem::replace(replicas, fresh);

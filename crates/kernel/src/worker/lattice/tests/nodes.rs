@@ -1,11 +1,12 @@
 //! Two nodes of one worker each.
 
-use super::super::Unserved;
+use super::super::{Awaited, Past, Unserved};
 use super::{Host, at, hosts};
 use crate::multi::NodeAction;
 use crate::replicate::gossip::{Peer, Sent};
 use crate::shard::NO_NODE;
 use rufous_base::Now;
+use rufous_base::limits::{GOSSIP_AWAY_US, GOSSIP_SILENT_US};
 use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
 
 fn mapping(nodes: u16) -> Mapping {
@@ -29,8 +30,12 @@ fn mapping(nodes: u16) -> Mapping {
 }
 
 fn node() -> Host {
+    node_with(Past::Unknown)
+}
+
+fn node_with(past: Past) -> Host {
     let mut host = hosts(1).remove(0);
-    host.lattices.on_join();
+    host.lattices.on_join(past);
     let table = host.lattices.table().clone();
     host.adopt(&table);
     host.lattices.share();
@@ -95,6 +100,101 @@ fn lattice_keys_are_served_once_the_other_node_has_sent_its_state() {
     assert_eq!(nodes[0].shard.marks().node(), Some(0));
 }
 
+/// Begins as node 0 of two; the other one is never there.
+fn alone(past: Past) -> Host {
+    let mut node = node_with(past);
+    if past == Past::Whole {
+        // It has served before.
+        node.shard.set_node(0);
+    }
+    let mapping = mapping(2);
+    node.with(|lattices, store, _| lattices.on_mapping(at(0), (&mapping, NodeNo(0)), store));
+    node
+}
+
+const AWAY_MS: u64 = GOSSIP_AWAY_US / 1_000;
+
+#[test]
+fn a_start_does_not_wait_for_a_node_that_is_away_if_its_files_are_whole() {
+    let mut node = alone(Past::Whole);
+    (1..AWAY_MS).for_each(|ms| drop(say(&mut node, at(ms))));
+    assert!(node.lattices.awaits_nodes(), "it may still come");
+    let awaits = Unserved::Awaits {
+        up: vec![],
+        away: vec![1],
+        awaited: Awaited::ForAWhile,
+    };
+    assert_eq!(node.lattices.unserved(), Some(awaits));
+    (AWAY_MS..AWAY_MS + 10).for_each(|ms| drop(say(&mut node, at(ms))));
+    assert!(!node.lattices.awaits_nodes());
+    assert_eq!(node.lattices.unserved(), None);
+    let figures = node.lattices.node_figures().expect("of a cluster");
+    assert_eq!((figures.serving, figures.excused), (1, 1));
+}
+
+#[test]
+fn a_start_waits_for_every_node_if_its_files_may_lack_something() {
+    // One that is new has nothing to serve, and reaches none that has.
+    for past in [Past::Unknown, Past::New] {
+        let mut node = alone(past);
+        let end = 10 * GOSSIP_SILENT_US / 1_000;
+        (1..end)
+            .step_by(500)
+            .for_each(|ms| drop(say(&mut node, at(ms))));
+        assert!(node.lattices.awaits_nodes());
+        let figures = node.lattices.node_figures().expect("of a cluster");
+        let of = (figures.serving, figures.waiting, figures.excused);
+        assert_eq!(of, (0, 1, 0));
+        // The other one is dropped from the mapping: nothing is left to wait for.
+        let mut one = mapping(1);
+        (one.epoch, one.next) = (2, 2);
+        node.with(|lattices, store, _| lattices.on_mapping(at(end), (&one, NodeNo(0)), store));
+        (end..end + 10).for_each(|ms| drop(say(&mut node, at(ms))));
+        assert!(!node.lattices.awaits_nodes());
+        assert_eq!(node.shard.marks().node(), Some(0), "its files are a node's");
+    }
+}
+
+#[test]
+fn a_new_node_serves_with_the_state_of_one_that_serves() {
+    let mut nodes = [alone(Past::Whole), node_with(Past::New)];
+    (1..AWAY_MS + 10).for_each(|ms| drop(say(&mut nodes[0], at(ms))));
+    let start = AWAY_MS + 10;
+    nodes[0].set(at(start), b"k", b"v");
+    // A third one is a member, and never there.
+    let mut three = mapping(3);
+    three.epoch = 2;
+    for (host, no) in nodes.iter_mut().zip([0, 1].map(NodeNo)) {
+        host.with(|lattices, store, _| lattices.on_mapping(at(start), (&three, no), store));
+        host.lattices.on_peer_up(NodeNo(1 - no.0));
+    }
+    let late = start + 2 * AWAY_MS;
+    exchange(&mut nodes, start + 1..late, |_| false);
+    assert!(
+        nodes[1].lattices.awaits_nodes(),
+        "the first may be new, too"
+    );
+    nodes[1].lattices.on_serving(&[NodeNo(0)].into());
+    exchange(&mut nodes, late..late + 200, |_| false);
+    assert!(!nodes[1].lattices.awaits_nodes());
+    assert_eq!(nodes[1].get(b"k").as_deref(), Some(&b"v"[..]));
+}
+
+#[test]
+fn a_node_that_comes_back_later_gets_what_was_written_without_it_and_sends_its_own() {
+    let mut nodes = [alone(Past::Whole), node_with(Past::New)];
+    (1..AWAY_MS + 10).for_each(|ms| drop(say(&mut nodes[0], at(ms))));
+    nodes[0].set(at(AWAY_MS + 10), b"k", b"v");
+    nodes[0].lattices.on_peer_up(NodeNo(1));
+    join(&mut nodes[1], 1);
+    exchange(&mut nodes, AWAY_MS + 11..AWAY_MS + 2_000, |_| false);
+    assert!(!nodes[1].lattices.awaits_nodes());
+    assert_eq!(nodes[1].get(b"k").as_deref(), Some(&b"v"[..]));
+    nodes[1].set(at(AWAY_MS + 2_000), b"k", b"w");
+    exchange(&mut nodes, AWAY_MS + 2_000..AWAY_MS + 2_400, |_| false);
+    assert_eq!(nodes[0].get(b"k").as_deref(), Some(&b"w"[..]));
+}
+
 #[test]
 fn a_start_says_which_nodes_it_waits_for_until_they_are_removed() {
     let mut node = node();
@@ -106,6 +206,7 @@ fn a_start_says_which_nodes_it_waits_for_until_they_are_removed() {
         Some(Unserved::Awaits {
             up: up.to_vec(),
             away: away.to_vec(),
+            awaited: Awaited::Always,
         })
     };
     assert_eq!(node.lattices.unserved(), awaits(&[], &[1]));
@@ -176,7 +277,7 @@ fn messages_for_a_number_wait_until_it_is_adopted() {
         assert!(node.lattices.awaits_nodes(), "it has no number");
         join(&mut node, 0);
         assert_eq!(!node.lattices.awaits_nodes(), serves, "node {number}");
-        node.lattices.on_join();
+        node.lattices.on_join(Past::Unknown);
         node.lattices.share();
     }
 }

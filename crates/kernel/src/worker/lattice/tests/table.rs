@@ -132,6 +132,6 @@ fn keys_that_other_nodes_have_are_not_converted() {
         let found = host.with(|lattices, store, _| lattices.on_hold(at(1), &without(), store));
         assert_eq!(found.refusal().is_some(), is_refused);
         // No mapping says that it is the only node.
-        host.lattices.on_join();
+        host.lattices.on_join(super::super::Past::Unknown);
     }
 }

@@ -71,6 +71,7 @@ fn gossip(out: &mut String, all: &Figures) {
     let figures = &all.peers.gossip;
     field(out, "cluster_gossip_workers_serving", figures.serving);
     field(out, "cluster_gossip_workers_waiting", figures.waiting);
+    field(out, "cluster_gossip_nodes_excused", figures.excused);
     fields(out, Gossip::FIGURES, &figures.gossip);
     field(out, "cluster_gossip_refused", figures.refused);
     for (node, lag) in &figures.lags_us {
