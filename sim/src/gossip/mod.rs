@@ -59,6 +59,7 @@ impl Scenario for World {
             Fault::ServesAtOnce,
             Fault::Kernel(Planted::NotSentAgain),
             Fault::Kernel(Planted::NotCompared),
+            Fault::Kernel(Planted::LeadAdmitted),
             Fault::Kernel(Planted::NodeNotAwaited),
             Fault::Kernel(Planted::ToldNotLogged),
             Fault::Kernel(Planted::ForgottenEarly),
