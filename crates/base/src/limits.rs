@@ -91,6 +91,17 @@ pub const FORWARD_TRIES: u32 = 8;
 /// The delay before the second attempt; doubled before each later one.
 pub const FORWARD_PAUSE_US: u64 = 10_000;
 
+// How far clocks may be ahead where lattice keys are written.
+
+/// By how much stamps may lead the wall clock, and the wall clock the time that has passed.
+pub const MAX_STAMP_LEAD_US: u64 = 10_000_000;
+/// How long a wall clock that has jumped further ahead is watched before stamps follow it.
+pub const CLOCK_TRIAL_US: u64 = 60_000_000;
+/// A jump ahead that stamps never follow before a restart.
+pub const MAX_CLOCK_JUMP_US: u64 = 86_400_000_000;
+
+const _: () = assert!(MAX_STAMP_LEAD_US < MAX_CLOCK_JUMP_US);
+
 // How long nodes of a cluster wait for one another, and how often they try.
 
 /// How often a heartbeat is sent to each node.

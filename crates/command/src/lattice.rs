@@ -8,10 +8,13 @@
 //! request reaches the data; `docs/keyspaces.md` is made from the table.
 //!
 //! - [`rows`]: the table
+//! - `decides`: which keys are written
 
+mod decides;
 pub mod rows;
 
 use crate::{Failure, Flags, Spec, options};
+pub use decides::{Decides, writes};
 use rows::ROWS;
 use rufous_base::Args;
 
@@ -65,16 +68,6 @@ pub struct But {
     pub refusal: Refusal,
 }
 
-/// Which keys of a command decide, of those that it names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decides {
-    Any,
-    /// The first; the others are only read.
-    First,
-    /// The last, where there is more than one.
-    Last,
-}
-
 /// A row of the table.
 #[derive(Debug)]
 pub struct Row {
@@ -96,12 +89,7 @@ pub fn refusal(
         return None;
     }
     let row = ROWS.iter().find(|row| row.command == spec.name)?;
-    let deciding = match row.decides {
-        Decides::Any => keys,
-        Decides::First => keys.get(..1)?,
-        Decides::Last if keys.len() < 2 => return None,
-        Decides::Last => &keys[keys.len() - 1..],
-    };
+    let deciding = row.decides.of(keys);
     let (refused, not_causal) = match row.means {
         Means::Refused(refusal) => (refusal, false),
         Means::Causal { refusal, .. } => (refusal, true),
@@ -308,6 +296,12 @@ mod tests {
         }
     }
 
+    /// Both clocks advance.
+    fn pass(rig: &mut Rig, us: u64) {
+        rig.now.unix_us += us;
+        rig.now.mono_us += us;
+    }
+
     #[test]
     fn collections_live_their_time_and_are_made_anew_without_one() {
         let mut rig = Rig::new();
@@ -339,8 +333,7 @@ mod tests {
                 check(&mut rig, &format!("TTL {key}"), ":-1\r\n");
                 check(&mut rig, &format!("EXPIRE {key} 100"), ":1\r\n");
                 check(&mut rig, &format!("TTL {key}"), ":100\r\n");
-                rig.now.unix_us += 99_000_000;
-                rig.now.unix_us += 1_000_000;
+                pass(&mut rig, 100_000_000);
                 check(&mut rig, &format!("EXISTS {key}"), ":0\r\n");
                 check(&mut rig, &format!("TTL {key}"), ":-2\r\n");
             }
@@ -354,7 +347,7 @@ mod tests {
         check(&mut rig, "PFMERGE cart:p cart:p", "+OK\r\n");
         check(&mut rig, "PTTL cart:p", ":50\r\n");
         check(&mut rig, "PFCOUNT cart:p", ":2\r\n");
-        rig.now.unix_us += 50_000;
+        pass(&mut rig, 50_000);
         check(&mut rig, "PFCOUNT cart:p", ":0\r\n");
         check(&mut rig, "TTL cart:p", ":-2\r\n");
         check(&mut rig, "EXPIREAT cart:p 2000000000", ":0\r\n");
@@ -365,7 +358,7 @@ mod tests {
 
     /// Runs a request that writes to replicas; returns whether it was refused.
     fn on_replicas(rig: &mut Rig, request: &[&[u8]]) -> (Vec<u8>, bool) {
-        rig.now.unix_us += 1;
+        pass(rig, 1);
         let stamp = Replicas::new(WorkerId(0), 2).stamp(rig.now);
         rig.shard.begin_lattice(Writer { stamp });
         let reply = rig.run(request);

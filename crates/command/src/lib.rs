@@ -86,6 +86,12 @@ impl Ctx<'_> {
         self.wait = Some(Wait { keys, timeout_us });
     }
 
+    /// The time in Unix milliseconds from which a deadline of this key counts.
+    #[inline]
+    pub fn time_ms(&self, key: Key<'_>) -> u64 {
+        self.shard.time_ms(key, self.now)
+    }
+
     /// Any other key.
     pub fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
         self.shard.key(bytes)

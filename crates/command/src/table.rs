@@ -122,6 +122,17 @@ impl Program for DataCommands {
         is_refused
     }
 
+    fn writes_lattice(command: u16, args: &Args<'_>, placement: &Placement) -> bool {
+        let Some(run) = RUNS.get(usize::from(command)) else {
+            return false;
+        };
+        let mut keys = Vec::new();
+        run.spec.keys.find(args, 0, &mut keys);
+        lattice::writes(&run.spec, args, &keys, |key| {
+            placement.lattice(key).is_some()
+        })
+    }
+
     fn refuse_slot(why: &str, resp3: bool, out: &mut Output) {
         Reply::new(out, resp3).error(&Failure::from(why.to_owned()));
     }

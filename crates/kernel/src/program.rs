@@ -2,6 +2,7 @@
 
 use crate::lock::KeyName;
 use crate::placement::Placement;
+use crate::replicate::lead::Excess;
 use crate::shard::{Key, Shard};
 use rufous_base::rng::Rng;
 use rufous_base::{Args, Now, Output};
@@ -88,8 +89,19 @@ pub trait Program {
         false
     }
 
+    /// Whether a request names lattice keys to write them.
+    fn writes_lattice(command: u16, args: &Args<'_>, placement: &Placement) -> bool {
+        let _ = (command, args, placement);
+        false
+    }
+
     /// The reply to a command on keys that this node does not serve.
     fn refuse_slot(why: &str, resp3: bool, out: &mut Output);
+
+    /// The reply to a command that is to write lattice keys while clocks lead too far.
+    fn refuse_clocks(why: Excess, resp3: bool, out: &mut Output) {
+        Self::refuse_slot(&why.to_string(), resp3, out);
+    }
 
     /// The reply to a command that may change the shard while changes are refused.
     fn refuse_write(why: Unwritable<'_>, resp3: bool, out: &mut Output);

@@ -29,6 +29,12 @@ pub struct Stamp {
 /// Bits of [`Stamp::time`] below the microseconds.
 pub const COUNTER_BITS: u32 = 12;
 
+/// The last second of 2099, in microseconds of Unix time. Clocks do not follow readings beyond it: what is left of the
+/// 52 bits, until 2112, is for stamps that are counted up from there, 10^18 and more.
+pub const LATEST_US: u64 = 4_102_444_799_000_000;
+
+const _: () = assert!(LATEST_US < (u64::MAX >> COUNTER_BITS) - (1 << 48));
+
 impl Stamp {
     /// Below every stamp that a clock issues.
     pub const ZERO: Stamp = Stamp::new(0, 0);
@@ -129,7 +135,7 @@ impl Clock {
     /// ahead of it.
     #[inline]
     pub fn tick(&mut self, now_unix_us: u64) -> Stamp {
-        let real = now_unix_us.min(u64::MAX >> COUNTER_BITS) << COUNTER_BITS;
+        let real = now_unix_us.min(LATEST_US) << COUNTER_BITS;
         self.last = real.max(self.last.saturating_add(1));
         Stamp::new(self.last, self.replica)
     }
@@ -199,6 +205,16 @@ mod tests {
             ..SOME
         };
         assert!(last.expired() < last.next() && last.next().step == 0);
+    }
+
+    #[test]
+    fn stamps_grow_after_a_reading_beyond_any_time() {
+        let mut clock = Clock::new(7);
+        let first = clock.tick(u64::MAX);
+        assert_eq!(first.unix_us(), LATEST_US);
+        let later: Vec<_> = (0..9).map(|_| clock.tick(u64::MAX)).collect();
+        assert!(later.is_sorted_by(|a, b| a < b) && later[0] > first);
+        assert!(clock.ticks(5, 1 << 30) > later[8]);
     }
 
     #[test]

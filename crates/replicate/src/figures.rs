@@ -32,6 +32,11 @@ pub struct Figures {
     pub converted_keys: u64,
     /// Whether such a change waits for exchanges between replicas.
     pub exchanging: u64,
+    /// By how much stamps lead the wall clock, and the wall clock the time that has passed.
+    pub stamp_lead_us: u64,
+    pub clock_ahead_us: u64,
+    /// Commands that may write while one of these is too much.
+    pub clock_refused: u64,
 }
 
 impl Figures {
@@ -54,6 +59,9 @@ impl Figures {
         self.epochs_waited += other.epochs_waited;
         self.converted_keys += other.converted_keys;
         self.exchanging += other.exchanging;
+        self.stamp_lead_us = self.stamp_lead_us.max(other.stamp_lead_us);
+        self.clock_ahead_us = self.clock_ahead_us.max(other.clock_ahead_us);
+        self.clock_refused += other.clock_refused;
     }
 }
 

@@ -14,6 +14,7 @@
 //! - [`replicas`]: one worker's part of replication
 //! - [`member`]: numbers of replicas over all nodes
 //! - [`gossip`]: messages to other nodes, and repair of what was missed
+//! - `lead`: how far clocks may lead
 //! - `figures`: counters
 //! - [`transaction`]: the state of an open transaction
 #![forbid(unsafe_code)]
@@ -23,6 +24,7 @@ mod epoch;
 mod figures;
 pub mod gossip;
 pub mod heard;
+pub mod lead;
 pub use rufous_store::{changeset, level};
 pub mod member;
 pub mod replicas;

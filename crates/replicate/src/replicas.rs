@@ -27,10 +27,12 @@ use super::batch::Report;
 use super::epoch::{Epoch, Fresh, Said};
 pub use super::figures::Figures;
 use super::heard::Heard;
+use super::lead::{Excess, Lead};
 use super::member;
 use super::streams::{Streams, write};
 use rufous_base::limits::DATABASES;
 use rufous_base::{Now, WorkerId};
+use rufous_lattice::stamp::COUNTER_BITS;
 use rufous_lattice::{Clock, Stamp};
 use rufous_store::changeset::Changeset;
 use rufous_store::placement::Placement;
@@ -63,6 +65,7 @@ pub struct Replicas {
     /// Its number in stamps and messages.
     replica: u16,
     clock: Clock,
+    lead: Lead,
     heard: Heard,
     /// How often databases were flushed, and the value of that count at each one's last flush.
     flushes: u64,
@@ -114,6 +117,7 @@ impl Replicas {
             own,
             replica,
             clock: Clock::new(replica),
+            lead: Lead::default(),
             heard: Heard::new(replica, first, workers),
             flushes: 0,
             flushed_at: [0; DATABASES],
@@ -139,13 +143,38 @@ impl Replicas {
     /// A writer for one transaction.
     #[inline]
     pub fn stamp(&mut self, now: Now) -> Stamp {
-        self.clock.tick(now.unix_us)
+        self.clock.tick(self.lead.real(now))
+    }
+
+    /// Why replicas here may not be written to at this time.
+    #[inline]
+    pub fn excess(&mut self, now: Now) -> Option<Excess> {
+        self.note_lead(now);
+        self.lead.excess(now, self.stamp_us())
+    }
+
+    /// A write was refused as clocks lead too far.
+    pub fn on_refused(&mut self) {
+        self.figures.clock_refused += 1;
+    }
+
+    /// The time of the last stamp issued or observed here, in microseconds.
+    #[inline]
+    pub fn stamp_us(&self) -> u64 {
+        self.clock.last() >> COUNTER_BITS
+    }
+
+    #[inline]
+    fn note_lead(&mut self, now: Now) {
+        self.lead.real(now);
+        self.figures.stamp_lead_us = self.stamp_us().saturating_sub(now.unix_us);
+        self.figures.clock_ahead_us = self.lead.wall_us(now);
     }
 
     /// The first of this many stamps with consecutive times.
     #[inline]
     pub fn stamps(&mut self, now: Now, count: usize) -> Stamp {
-        self.clock.ticks(now.unix_us, count)
+        self.clock.ticks(self.lead.real(now), count)
     }
 
     /// Ensures that later stamps are above this one.
@@ -171,7 +200,7 @@ impl Replicas {
     /// Announces that writes will be made here with another worker's stamps, above the returned time; until
     /// [`Replicas::redeem`] no report goes beyond that time.
     pub fn promise(&mut self, now: Now, name: u64) -> u64 {
-        let upto = self.clock.tick(now.unix_us).time;
+        let upto = self.stamp(now).time;
         let least = self.heard.least();
         self.promises.insert(name, (upto, least));
         upto
@@ -261,6 +290,7 @@ impl Replicas {
         unsettled: &dyn Fn(u8, &[u8]) -> bool,
         out: &mut Outbox,
     ) -> bool {
+        self.note_lead(now);
         if std::mem::take(&mut self.has_acted) {
             let done = self.release_dropped(now, (&mut *shard, placement));
             debug_assert!(done.is_ok(), "what is no batch was not let in");
@@ -296,7 +326,7 @@ impl Replicas {
     fn begin(&mut self, now: Now, shard: &mut Shard) {
         let spare = std::mem::take(&mut self.spare);
         let changes = std::mem::replace(shard.changeset(), spare);
-        let date = self.clock.tick(now.unix_us).time;
+        let date = self.stamp(now).time;
         let mut said = Said {
             upto: date,
             least: self.heard.least(),
@@ -418,7 +448,7 @@ impl Replicas {
     fn forget(&mut self, now: Now, shard: &mut Shard) -> bool {
         if self.heard.is_alone() && shard.has_to_forget() {
             // Reports advance the clocks of others; this worker has no writes to advance its own.
-            self.clock.tick(now.unix_us);
+            self.stamp(now);
         }
         let settled = self.settled();
         if shard.has_to_forget() {

@@ -70,6 +70,14 @@ pub enum Planted {
     RefusedAndDone,
     /// Deadlines of replicated collections are missing from the log.
     DeadlineNotLogged,
+    /// Deadlines of replicated keys count from the wall clock, whatever stamps are ahead of it.
+    DeadlineByWall,
+    /// Replicated keys are written however far clocks lead.
+    LeadIgnored,
+    /// Stamps of other nodes are taken however far they lead.
+    LeadAdmitted,
+    /// A deadline of a replicated string writes the string again.
+    DeadlineRewritesValue,
     /// Occasionally a write of a transaction is applied before the commit.
     DoneAtOnce,
     /// Each write of a transaction at `read-uncommitted` has a stamp of its own.

@@ -1,4 +1,4 @@
-//! A key with a deadline, which clients set again and again. The clocks of nodes are minutes apart, so
+//! A key with a deadline, which clients set again and again. The clocks of nodes are minutes apart in many runs, so
 //! that nothing can be said of when a value goes; but once it was seen to have gone, no later read
 //! shows it, at whichever copy.
 

@@ -4,7 +4,7 @@
 //!
 //! Connections delay, split the bytes that they carry, and break; the network parts
 //! nodes one way or both, once or many times in a row; workers and nodes pause or are
-//! slow, clocks are wrong and drift; nodes join, are killed, lose power, stop in order,
+//! slow, clocks are wrong and drift (where nodes share lattice keys, wall clocks are seconds apart); nodes join, are killed, lose power, stop in order,
 //! start again, drain and come back, each start with a wire version of its own; the
 //! coordinator is unreachable. Some clients follow
 //! redirections, others have a node forward their requests; both are judged per key: one

@@ -8,6 +8,7 @@ use crate::engine::random::Random;
 use crate::node::plan::Mode;
 use crate::node::seat::Seat;
 use rufous_base::disk::DiskOp;
+use rufous_base::limits::MAX_STAMP_LEAD_US;
 use rufous_base::{Now, WorkerId};
 use rufous_cluster::control::Control;
 use rufous_kernel::keyspace::{Keyspace, Regime};
@@ -20,6 +21,9 @@ use rufous_server::front::shared::Shared;
 use rufous_wire::version::{NEWEST, OLDEST};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Wall clocks are closer than what refuses changes of lattice keys.
+const MAX_AHEAD_US: u64 = MAX_STAMP_LEAD_US - 2_000_000;
 
 /// What the wall clock shows at time zero.
 const START_US: u64 = 1_700_000_000_000_000;
@@ -63,11 +67,14 @@ pub(super) struct Node {
     pub(super) last_message_us: BTreeMap<(usize, usize), u64>,
     offset_us: u64,
     drift: i64,
+    /// How far ahead its wall clock is, where nodes share lattice keys; else it is as far off as its own clock.
+    ahead_us: Option<u64>,
 }
 
 impl Node {
     pub(super) fn new(index: usize, plan: &Plan, random: &mut Random) -> Self {
         let drift = random.between(0, 2 * plan.drift) as i64 - plan.drift as i64;
+        let offset_us = 1_000_000 + random.below(1_000_000_000);
         Self {
             index,
             id: NodeId([index as u8; 20]),
@@ -86,8 +93,9 @@ impl Node {
             alone_until_us: 0,
             control: control(NodeId([index as u8; 20]), plan.copies, 0),
             last_message_us: BTreeMap::new(),
-            offset_us: 1_000_000 + random.below(1_000_000_000),
+            offset_us,
             drift,
+            ahead_us: plan.loose.as_ref().map(|_| offset_us % MAX_AHEAD_US),
         }
     }
 
@@ -100,7 +108,7 @@ impl Node {
     pub(super) fn now(&self, us: u64) -> Now {
         Now {
             mono_us: self.clock(us),
-            unix_us: START_US + self.clock(us),
+            unix_us: START_US + self.ahead_us.map_or(self.clock(us), |ahead| us + ahead),
         }
     }
 

@@ -24,6 +24,12 @@ impl Clock {
         self.offsets.push((at_us, last + by_us));
     }
 
+    /// When it jumped, and by how many microseconds.
+    pub fn jumps(&self) -> impl Iterator<Item = (u64, i64)> {
+        let pairs = self.offsets.windows(2);
+        pairs.map(|pair| (pair[1].0, pair[1].1 - pair[0].1))
+    }
+
     pub fn unix_us(&self, at_us: u64) -> u64 {
         let place = self.offsets.partition_point(|(from, _)| *from <= at_us);
         (at_us as i64 + self.offsets[place - 1].1) as u64

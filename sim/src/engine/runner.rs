@@ -48,6 +48,9 @@ pub struct Flags {
     /// Scenario node: all seeds have lattice keyspaces
     #[arg(long)]
     pub lattice: bool,
+    /// Scenario node: the wall clock jumps by some seconds now and then
+    #[arg(long)]
+    pub small_jumps: bool,
     /// Scenario gossip: what the clients of all seeds do
     #[arg(long)]
     pub mode: Option<String>,
@@ -60,10 +63,16 @@ impl Flags {
     /// As words of the command line, each with its value, but for the fault.
     fn words(&self) -> Vec<(&'static str, String)> {
         let lattice = self.lattice.then(String::new);
+        let jumps = self.small_jumps.then(String::new);
         let nodes = self.nodes.map(|nodes| format!(" {nodes}"));
         let mode = self.mode.as_ref().map(|mode| format!(" {mode}"));
-        [("--lattice", lattice), ("--mode", mode), ("--nodes", nodes)]
-            .into_iter()
+        let all = [
+            ("--lattice", lattice),
+            ("--small-jumps", jumps),
+            ("--mode", mode),
+            ("--nodes", nodes),
+        ];
+        all.into_iter()
             .filter_map(|(flag, value)| Some((flag, value?)))
             .collect()
     }

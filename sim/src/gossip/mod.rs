@@ -60,6 +60,7 @@ impl Scenario for World {
             Fault::NewServesAlone,
             Fault::Kernel(Planted::NotSentAgain),
             Fault::Kernel(Planted::NotCompared),
+            Fault::Kernel(Planted::LeadAdmitted),
             Fault::Kernel(Planted::NodeNotAwaited),
             Fault::Kernel(Planted::ToldNotLogged),
             Fault::Kernel(Planted::ReportNotLogged),

@@ -17,6 +17,8 @@ pub enum Mode {
     Session(&'static str),
     /// Sessions read and write strings with causal cuts.
     Cut,
+    /// As shared, and the clock of one node is ahead by more than others admit. Only where it is named.
+    Ahead,
 }
 
 impl Mode {
@@ -42,6 +44,7 @@ impl Mode {
             Mode::Away => "away",
             Mode::Session(level) => level,
             Mode::Cut => "cut",
+            Mode::Ahead => "ahead",
         }
     }
 
@@ -54,10 +57,12 @@ impl Mode {
     }
 
     pub fn named(name: &str) -> Result<Mode, String> {
-        let all = || Self::ALL.into_iter().chain([Mode::Away]);
-        all().find(|mode| mode.name() == name).ok_or_else(|| {
-            let names: Vec<_> = all().map(Mode::name).collect();
-            format!("no mode '{name}'; there are: {}", names.join(", "))
+        let all = Self::ALL.into_iter().chain([Mode::Away, Mode::Ahead]);
+        let found = all.clone().find(|mode| mode.name() == name);
+        found.ok_or_else(|| {
+            let names: Vec<_> = all.map(Mode::name).collect();
+            let names = names.join(", ");
+            format!("no mode '{name}'; there are: {names}")
         })
     }
 
@@ -165,6 +170,7 @@ impl Plan {
             Mode::Shared => {}
             Mode::Away => plan.be_away(&mut absence),
             Mode::Saved => plan.save_slowly(&mut random),
+            Mode::Ahead => plan.lead(&mut random),
             Mode::Session(_) | Mode::Cut => plan.read(&mut random),
         }
         plan
@@ -197,6 +203,16 @@ impl Plan {
         (self.crashes, self.saves) = (0.01, 0.05);
         self.save_us = random.skewed(500, 10_000);
         self.save_bytes = random.between(10, 80) as usize;
+    }
+
+    /// Others are at most 2 s ahead or behind. What only a dropped node had may be lost, and its changes are late.
+    fn lead(&mut self, random: &mut Random) {
+        let ahead = random.index(self.clocks.len());
+        self.clocks[ahead] = random.between(13_000_000, 15_000_000) as i64;
+        self.rounds = random.between(1, 2) as usize;
+        self.drops = 0.0;
+        // There is an epoch each time for as long as something is held.
+        self.gossip_ms = random.between(20, 100) as u32;
     }
 
     /// Sessions are faster than messages. Some only read: writes of their own would hide what is missing.
@@ -239,7 +255,7 @@ impl Plan {
         // invariant: modes name levels that there are
         let level = || self.mode.level().parse().expect("a level");
         match self.mode {
-            Mode::Shared | Mode::Saved | Mode::Away => None,
+            Mode::Shared | Mode::Saved | Mode::Away | Mode::Ahead => None,
             Mode::Cut => Some(Promise::Cut),
             // A worker sends the state of a key, and with that what others wrote there: this may come
             // before what they had written elsewhere.

@@ -16,6 +16,9 @@ use rufous_lattice::Stamp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// How often it looks whether its clock has reached what is held.
+const LATE_US: u64 = 100_000;
+
 const START_US: u64 = 1_700_000_000_000_000;
 
 /// What waits for the log.
@@ -278,6 +281,18 @@ impl Seat {
         self.unsynced.append(self.shard.journal());
     }
 
+    /// Messages of other nodes that its clock has reached by now.
+    pub fn take_late(&mut self, us: u64) -> Vec<Arc<[u8]>> {
+        let now = self.now(us);
+        self.gossip.take_held(now)
+    }
+
+    /// By how much its stamps lead its wall clock.
+    pub fn led_us(&self, us: u64) -> u64 {
+        let wall = self.now(us).unix_us;
+        self.replicas.stamp_us().saturating_sub(wall)
+    }
+
     pub fn has_to_sync(&self) -> bool {
         !self.gate.is_empty() || !self.unsynced.is_empty()
     }
@@ -286,7 +301,8 @@ impl Seat {
     pub fn wants(&self, us: u64) -> Option<u64> {
         let wake = self.replicas.wake_us(self.placement.gossip_us());
         let more = self.more.then_some(0);
-        let wake = wake.into_iter().chain(more).min();
+        let late = self.gossip.holds().then_some(us + LATE_US);
+        let wake = wake.into_iter().chain(more).chain(late).min();
         wake.map(|at| at.max(us + 1))
     }
 

@@ -146,7 +146,7 @@ impl Client {
 }
 
 /// Errors that say that a command did not run.
-const REFUSALS: [&str; 7] = [
+const REFUSALS: [&str; 8] = [
     "MISCONF",
     "OOM",
     "LOADING",
@@ -154,6 +154,7 @@ const REFUSALS: [&str; 7] = [
     "BUSY",
     "TRYAGAIN",
     "UNBLOCKED",
+    "CLOCKAHEAD",
 ];
 
 /// Why a command did not run, where the reply says so.

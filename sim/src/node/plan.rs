@@ -137,9 +137,20 @@ pub struct Limits {
     pub sorted_queues: Option<f64>,
     /// Whether all runs have lattice keyspaces, or none.
     pub lattice: Option<bool>,
+    /// The wall clock of all runs jumps, by less than what refuses writes of lattice keys, and their collections have
+    /// deadlines.
+    pub small_jumps: bool,
 }
 
+/// Of runs without [`Limits::small_jumps`].
+const MOST_LATTICE_COMMANDS: u64 = 400;
+
 impl Plan {
+    /// See [`Limits::small_jumps`].
+    pub fn has_small_jumps(&self) -> bool {
+        self.lattice_commands > MOST_LATTICE_COMMANDS
+    }
+
     pub fn new(seed: u64, limits: &Limits) -> Self {
         let mut r = Random::new(seed, "plan");
         let workers = r.between(1, 4) as usize;
@@ -216,6 +227,17 @@ impl Plan {
         }
         self.sorted_queues = limits.sorted_queues.unwrap_or(self.sorted_queues);
         self.lattice = limits.lattice.unwrap_or(self.lattice);
+        if limits.small_jumps {
+            let mut r = Random::new(self.seed, "small jumps");
+            self.lattice_commands = r.between(MOST_LATTICE_COMMANDS + 1, 2_000);
+            // Back, so that stamps lead.
+            let by = r.between(3, 9) as i64;
+            self.jumps = vec![(r.skewed(10_000, 400_000), -by)];
+            if r.chance(0.5) {
+                self.jumps
+                    .push((r.below(6_000_000), r.between(0, 18) as i64 - 9));
+            }
+        }
         if self.lattice {
             self.make_room_for_replicas();
         }
@@ -250,7 +272,7 @@ impl Plan {
     fn add_lattice(&mut self) {
         let mut r = Random::new(self.seed, "lattice keyspaces");
         self.lattice = r.chance(0.3);
-        self.lattice_commands = r.skewed(60, 400);
+        self.lattice_commands = r.skewed(60, MOST_LATTICE_COMMANDS);
     }
 
     fn keep_only(&mut self, kind: Kind) {

@@ -63,6 +63,17 @@ fn nodes_that_start_while_others_are_away_lose_nothing_and_undo_nothing() {
 }
 
 #[test]
+fn a_clock_that_is_ahead_of_what_others_admit() {
+    keep_panics_quiet();
+    let mode = Mode::named("ahead").expect("a mode");
+    for seed in 0..30 {
+        let report = engine::run::<World>(seed, &Some(mode), Fault::None, false);
+        assert_eq!(report.failure, None, "seed {seed}");
+    }
+    caught_in("ahead", "lead-admitted", "lead its wall clock", 0..10);
+}
+
+#[test]
 fn an_epoch_that_is_not_taken_together() {
     let what = "was written before what the reader had read";
     for mode in ["monotonic-writes", "pram"] {

@@ -2,6 +2,7 @@
 //! within a stated number of seeds. A seed that fails anyway proves nothing.
 
 use crate::common::caught_saying as caught_among;
+use rufous_sim::engine::{self, Fault, keep_panics_quiet};
 use rufous_sim::history::Kind;
 use rufous_sim::node::plan::Limits;
 use rufous_sim::node::world::World;
@@ -170,6 +171,26 @@ fn writes_that_are_refused_for_want_of_memory_and_done() {
 fn deadlines_of_collections_that_the_log_is_not_told_of() {
     let what = "whose time has come";
     caught_saying("deadline-not-logged", &lattice(), what, 400);
+}
+
+#[test]
+fn lattice_keys_that_are_written_while_the_clock_leads() {
+    let what = "written while the wall clock had jumped";
+    caught_saying("lead-ignored", &lattice(), what, 100);
+}
+
+#[test]
+fn deadlines_that_count_from_a_wall_clock_behind_the_stamps() {
+    let limits = Limits {
+        small_jumps: true,
+        ..lattice()
+    };
+    keep_panics_quiet();
+    for seed in 0..60 {
+        let report = engine::run::<World>(seed, &limits, Fault::None, false);
+        assert_eq!(report.failure, None, "seed {seed}");
+    }
+    caught_saying("deadline-by-wall", &limits, "", 100);
 }
 
 #[test]

@@ -16,7 +16,7 @@ command! {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let key = ctx.first_key(args.get(1));
-    let now_ms = ctx.now.unix_ms();
+    let now_ms = ctx.time_ms(key);
     let value = match deadline(&args, now_ms)? {
         // Dead on arrival: what was seen is gone, and nothing takes its place.
         Some(at) if at <= now_ms => None,

@@ -36,9 +36,9 @@ pub(super) fn set_deadline(
     }
     condition.check()?;
     let value = options::integer(args.get(2))?;
-    let now_ms = ctx.now.unix_ms() as i64;
-    let deadline = ExpireTime { value, unit, base }.deadline_ms(now_ms, command)?;
     let key = ctx.first_key(args.get(1));
+    let now_ms = ctx.time_ms(key) as i64;
+    let deadline = ExpireTime { value, unit, base }.deadline_ms(now_ms, command)?;
     let Some(current) = ctx.shard.expire_at(ctx.db, key, ctx.now) else {
         reply.integer(0);
         return Ok(());

@@ -62,7 +62,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     }
     let expire_at = deadline(ctx, &args, &options)?;
     let value = value(ctx, args.get(3))?;
-    if expire_at.is_some_and(|at| at <= ctx.now.unix_ms()) {
+    if expire_at.is_some_and(|at| at <= ctx.time_ms(key)) {
         // As if it had been there and expired.
         ctx.shard.remove(ctx.db, key, ctx.now);
     } else {
@@ -85,7 +85,7 @@ fn deadline(ctx: &Ctx<'_>, args: &Args<'_>, options: &Options) -> Result<Option<
     let base = if options.absolute {
         0
     } else {
-        ctx.now.unix_ms()
+        ctx.time_ms(ctx.first_key(args.get(1)))
     };
     // Redis counts in 64 bits with a sign.
     let at = ttl

@@ -29,7 +29,7 @@ pub(super) fn deadline(
         Some(None) => -1,
         Some(Some(at)) => answer(
             i64::try_from(at).unwrap_or(i64::MAX),
-            ctx.now.unix_ms() as i64,
+            ctx.time_ms(key) as i64,
         ),
     });
 }

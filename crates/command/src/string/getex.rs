@@ -23,7 +23,7 @@ enum Change<'a> {
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let change = parse(&args)?;
     let key = ctx.first_key(args.get(1));
-    let now_ms = ctx.now.unix_ms();
+    let now_ms = ctx.time_ms(key);
     match ctx.shard.get(ctx.db, key, ctx.now)? {
         Some(value) => reply.value(value),
         None => {

@@ -50,7 +50,7 @@ fn with_options(
     mut args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Failure> {
-    let now_ms = ctx.now.unix_ms();
+    let now_ms = ctx.time_ms(ctx.first_key(args.get(1)));
     let options = parse(&args, now_ms)?;
     let big = args.take_big(2);
     let key = ctx.first_key(args.get(1));

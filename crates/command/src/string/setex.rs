@@ -23,7 +23,8 @@ pub(super) fn set_expiring(
     unit: ExpiryUnit,
     command: &str,
 ) -> Result<(), Failure> {
-    let at = unit.expire_at(args.get(2), ctx.now.unix_ms(), command)?;
+    let now_ms = ctx.time_ms(ctx.first_key(args.get(1)));
+    let at = unit.expire_at(args.get(2), now_ms, command)?;
     let big = args.take_big(3);
     let key = ctx.first_key(args.get(1));
     let value = new_value(big, args.get(3));

@@ -199,7 +199,7 @@ impl<P: Program> Worker<P> {
                 // While all keys are held, nothing else runs: that must not last until other nodes
                 // answer. It shows no data of theirs.
                 let until = match self.locks.scope(ticket) {
-                    Some(Scope::All) => Until::Logged,
+                    Some(Scope::All) if self.splits() => Until::Logged,
                     _ => self.until(names()),
                 };
                 let acquired = Message::Acquired {

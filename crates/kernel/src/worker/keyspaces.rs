@@ -1,7 +1,7 @@
 //! Routes between the worker and the machine of lattice keyspaces (`lattice`), and changes of the
 //! table of keyspaces as commands that hold everything.
 
-use super::lattice::{Draining, NodeFigures, Turn, Unserved};
+use super::lattice::{Draining, NodeFigures, Turn, Unserved, Why};
 use super::{Message, Submitted, Worker};
 use crate::batch::Header;
 use crate::durable::effect::Effect;
@@ -10,6 +10,7 @@ use crate::lock::Ticket;
 use crate::multi::{Multi, NodeAction};
 use crate::program::Program;
 use crate::replicate::gossip::Sent;
+use crate::replicate::lead::Excess;
 use crate::replicate::replicas::{Figures, To};
 use rufous_base::{Args, Now, Output, WorkerId};
 use rufous_lattice::Stamp;
@@ -51,9 +52,22 @@ impl<P: Program> Worker<P> {
         Submitted::Barrier
     }
 
-    /// All commands until [`Worker::end_transaction`] write with one time.
+    /// All commands until [`Worker::end_transaction`] write with one time, and none of them is
+    /// refused by its part: [`Worker::clocks_lead`] was asked before the first.
     pub fn begin_transaction(&mut self, now: Now) {
         self.lattice.begin_transaction(now);
+        self.lattice.admit_transaction();
+    }
+
+    /// Why lattice keys may not be written now, if clocks lead too far.
+    pub fn clocks_lead(&mut self, now: Now) -> Option<Excess> {
+        let has_lattice = self.placement.has_lattice();
+        has_lattice.then(|| self.lattice.excess(now)).flatten()
+    }
+
+    /// A transaction is refused for that.
+    pub fn on_refused_by_clocks(&mut self) {
+        self.lattice.on_refused();
     }
 
     pub fn end_transaction(&mut self) {
@@ -156,13 +170,29 @@ impl<P: Program> Worker<P> {
         self.lattice.table().version() as u16
     }
 
-    /// Called before a command where there are lattice keyspaces.
+    /// Called before a command where there are lattice keyspaces; false if it is refused.
     #[inline(never)]
-    pub(super) fn begin_lattice(&mut self, now: Now, header: &Header) {
+    pub(super) fn begin_lattice(
+        &mut self,
+        now: Now,
+        header: &Header,
+        args: &Args<'_>,
+        out: &mut Output,
+    ) -> bool {
         if P::is_write(header.command) {
             self.lattice.begin_writes(now, &mut self.shard);
+            if let Some(excess) = self.lattice.bar()
+                && P::writes_lattice(header.command, args, &self.placement)
+            {
+                self.lattice.refuse_begun(&mut self.shard);
+                P::refuse_clocks(excess, header.resp3, out);
+                return false;
+            }
+        } else {
+            self.lattice.tell_time(&mut self.shard);
         }
         self.contexts.begin(header.client, &mut self.shard);
+        true
     }
 
     /// Called after such a command; false if its reply is a refusal.
@@ -174,11 +204,18 @@ impl<P: Program> Worker<P> {
         (out, start): (&mut Output, (usize, usize)),
     ) -> bool {
         let refused = self.lattice.end_writes(now, &mut self.shard);
-        let Some(why) = self.contexts.end(&mut self.shard).or(refused) else {
+        let refused = match self.contexts.end(&mut self.shard) {
+            Some(why) => Some(Why::Order(why)),
+            None => refused,
+        };
+        let Some(why) = refused else {
             return true;
         };
         out.truncate(start);
-        P::refuse(header.command, &why, header.resp3, out);
+        match why {
+            Why::Order(why) => P::refuse(header.command, &why, header.resp3, out),
+            Why::Clocks(excess) => P::refuse_clocks(excess, header.resp3, out),
+        }
         false
     }
 

@@ -22,6 +22,7 @@ mod unsettled;
 
 pub use convert::{Draining, Findings};
 pub use nodes::{Awaited, NodeFigures, Past, Unserved};
+pub(in crate::worker) use stamps::Why;
 
 use super::Message;
 use super::out::{Call, Out};
@@ -31,6 +32,7 @@ use crate::keyspace::Keyspaces;
 use crate::lock::Ticket;
 use crate::placement::Placement;
 use crate::planted::{self, Planted};
+use crate::replicate::lead::Excess;
 use crate::replicate::replicas::{Figures, Outbox, Replicas};
 use crate::shard::{Item, Keying, Shard};
 use convert::Change;
@@ -56,6 +58,10 @@ pub(super) struct Lattices {
     converted: u64,
     /// The next stamp of the running transaction.
     open: Option<Stamp>,
+    /// Why the running command may not write.
+    excess: Option<Excess>,
+    /// The running transaction is executed whole, whatever clocks show meanwhile.
+    is_admitted: bool,
     outbox: Outbox,
     unsettled: Unsettled,
     /// More work can be done at once.
@@ -88,6 +94,8 @@ impl Lattices {
             drains: Drains::default(),
             converted: 0,
             open: None,
+            excess: None,
+            is_admitted: false,
             outbox: Vec::new(),
             unsettled: Unsettled::default(),
             more: false,
@@ -271,6 +279,10 @@ impl Lattices {
             return;
         }
         if let Some(nodes) = &mut self.nodes {
+            let told = nodes.take_held(turn.now);
+            self.tell_all(turn.now, told, store, out);
+        }
+        if let Some(nodes) = &mut self.nodes {
             nodes.on_turn(turn.now, turn.position, &mut self.replicas, store);
         }
         // While a drain is in progress, held keys do not change.
@@ -389,6 +401,7 @@ impl Lattices {
                 self.touch_replica(db, &name, store);
             }
         }
+        self.tell_time(store.shard);
     }
 
     fn touch_replica(&mut self, db: usize, name: &[u8], store: &mut Store<'_>) {

@@ -23,8 +23,9 @@ impl<P: Program> Worker<P> {
         self.shard.set_touch(!header.no_touch);
         let has_lattice = self.placement.has_lattice();
         let start = out.mark();
-        if has_lattice {
-            self.begin_lattice(now, header);
+        if has_lattice && !self.begin_lattice(now, header, &args, out) {
+            self.note(header.command, false);
+            return None;
         }
         let mut context = Context {
             shard: &mut self.shard,

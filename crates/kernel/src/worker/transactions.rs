@@ -69,6 +69,9 @@ impl<P: Program> Worker<P> {
         out: &mut Output,
     ) {
         self.lattice.resume_transaction(now, &mut held.stamp);
+        if held.is_admitted {
+            self.lattice.admit_transaction();
+        }
         self.contexts.swap(&mut held.contexts);
         std::mem::swap(&mut self.shard, &mut *held.scratch);
         self.run_through(now, header, args, out);

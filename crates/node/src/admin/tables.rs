@@ -94,6 +94,12 @@ metrics! {
             => |f| f.replication.horizon_lag_us;
         rufous_replica_held_back_messages "Replication messages that wait for messages they depend on."
             => |f| f.replication.held_back;
+        rufous_replica_stamp_lead_microseconds "By how much stamps of lattice keys lead the wall clock of this node."
+            => |f| f.replication.stamp_lead_us;
+        rufous_replica_clock_ahead_microseconds "By how much the wall clock is ahead of the time that has passed since it was last followed."
+            => |f| f.replication.clock_ahead_us;
+        rufous_replica_clock_refused_total "Writes of lattice keys refused because clocks lead too far."
+            => |f| f.replication.clock_refused;
         rufous_causal_contexts "Keys of LEVEL causal for which the versions seen by a client are kept."
             => |f| f.replication.contexts;
         rufous_causal_contexts_bytes "Memory of these contexts." => |f| f.replication.contexts_bytes;

@@ -19,6 +19,8 @@
 
 mod bytes;
 mod incoming;
+#[cfg(test)]
+mod lead_tests;
 mod outgoing;
 mod sums;
 #[cfg(test)]
@@ -112,6 +114,8 @@ figures! {
             "Comparisons of digests with other nodes.";
         repaired_slots("cluster_gossip_slots_repaired", "rufous_gossip_slots_repaired_total"):
             "Slots sent again as a whole.";
+        leading("cluster_gossip_leading", "rufous_gossip_leading_total"):
+            "Messages of lattice keyspaces held back because their stamps lead the wall clock of this node.";
         behind("cluster_gossip_behind"):
             "Nodes to which this worker does not report yet how far it is.";
     }
@@ -229,6 +233,7 @@ impl Gossip {
     /// order.
     pub fn take(
         &mut self,
+        now: Now,
         (node, worker): (u16, u16),
         peer: Peer,
     ) -> Result<Vec<Arc<[u8]>>, NotAnEffect> {
@@ -240,7 +245,9 @@ impl Gossip {
                     return Ok(Vec::new());
                 }
                 let incoming = self.incoming.entry((node, worker)).or_default();
-                let done = incoming.take((node, worker), peer)?;
+                let was_held = incoming.is_held();
+                let done = incoming.take(now, (node, worker), peer)?;
+                self.figures.leading += u64::from(!was_held && incoming.is_held());
                 if incoming.sums.is_some() {
                     self.ask(Asker::From(node, worker));
                 }
@@ -268,6 +275,21 @@ impl Gossip {
         if !self.askers.contains(&asker) {
             self.askers.push(asker);
         }
+    }
+
+    /// Whether messages of other nodes wait for [`Gossip::take_held`].
+    pub fn holds(&self) -> bool {
+        self.incoming.values().any(Incoming::is_held)
+    }
+
+    /// Messages from other nodes that were not taken before, as their stamps led the wall clock: for all workers of this
+    /// node, in order.
+    pub fn take_held(&mut self, now: Now) -> Vec<Arc<[u8]>> {
+        let held = self.incoming.iter_mut();
+        let held = held.filter(|(_, incoming)| incoming.is_held());
+        // What is not a message ends the session when it arrives, and is dropped here.
+        held.flat_map(|(from, incoming)| incoming.admit(now, *from).unwrap_or_default())
+            .collect()
     }
 
     /// Advances all streams by a bounded step. Returns true if there is more to do at once.

@@ -25,11 +25,11 @@ impl Keying for All {
     }
 }
 
-struct Node {
+pub(super) struct Node {
     number: u16,
     shard: Shard,
-    replicas: Replicas,
-    gossip: Gossip,
+    pub(super) replicas: Replicas,
+    pub(super) gossip: Gossip,
     placement: Placement,
 }
 
@@ -39,7 +39,7 @@ const LIMITS: Limits = Limits {
     compare_us: 0,
 };
 
-fn node(number: u16) -> Node {
+pub(super) fn node(number: u16) -> Node {
     let keyspace = Keyspace {
         regime: Regime::Lattice,
         threads: 0,
@@ -64,7 +64,7 @@ fn node(number: u16) -> Node {
     node
 }
 
-fn at(ms: u64) -> Now {
+pub(super) fn at(ms: u64) -> Now {
     Now {
         mono_us: ms * 1_000,
         unix_us: 1_000_000_000 + ms * 1_000,
@@ -73,7 +73,7 @@ fn at(ms: u64) -> Now {
 
 impl Node {
     /// The messages that it has to send at this time.
-    fn say(&mut self, now: Now) -> Vec<Sent> {
+    pub(super) fn say(&mut self, now: Now) -> Vec<Sent> {
         let mut more = true;
         while more {
             let mut out = Vec::new();
@@ -92,16 +92,19 @@ impl Node {
         self.gossip.take_sent()
     }
 
-    fn hear(&mut self, now: Now, from: u16, peer: Peer) {
-        let all = self.gossip.take((from, 0), peer).expect("it was sent so");
+    pub(super) fn hear(&mut self, now: Now, from: u16, peer: Peer) {
+        let all = self.gossip.take(now, (from, 0), peer);
+        self.take_all(now, all.expect("it was sent so"));
+    }
+
+    pub(super) fn take_all(&mut self, now: Now, all: Vec<Arc<[u8]>>) {
         for bytes in all {
             let parts = (&mut self.shard, &self.placement);
-            let done = self.replicas.receive(now, parts, bytes);
-            assert!(done.is_ok());
+            assert!(self.replicas.receive(now, parts, bytes).is_ok());
         }
     }
 
-    fn set(&mut self, now: Now, key: &[u8], text: &[u8]) {
+    pub(super) fn set(&mut self, now: Now, key: &[u8], text: &[u8]) {
         let stamp = self.replicas.stamp(now);
         self.shard.begin_lattice(Writer { stamp });
         let name = self.shard.key(key);
@@ -124,7 +127,7 @@ impl Node {
         self.replicas.wrote(now, self.shard.changeset());
     }
 
-    fn get(&mut self, now: Now, key: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn get(&mut self, now: Now, key: &[u8]) -> Option<Vec<u8>> {
         let name = self.shard.key(key);
         let value = self.shard.get(0, name, now).ok().flatten();
         value.map(|value| value.bytes().to_vec())
@@ -132,11 +135,9 @@ impl Node {
 }
 
 fn session(nodes: &mut [Node; 2], is_up: bool) {
-    for at in [0, 1] {
-        match is_up {
-            true => nodes[at].gossip.up(1 - at as u16),
-            false => nodes[at].gossip.down(1 - at as u16),
-        }
+    for (at, node) in nodes.iter_mut().enumerate() {
+        let change = [Gossip::down, Gossip::up][usize::from(is_up)];
+        change(&mut node.gossip, 1 - at as u16);
     }
 }
 
@@ -338,7 +339,12 @@ fn what_comes_late_of_a_dropped_node_is_passed_on() {
     let mut taken = Vec::new();
     for ms in 20..30 {
         for sent in nodes[1].say(at(ms)) {
-            taken.extend(nodes[0].gossip.take((1, 0), sent.peer).expect("a piece"));
+            taken.extend(
+                nodes[0]
+                    .gossip
+                    .take(at(ms), (1, 0), sent.peer)
+                    .expect("a piece"),
+            );
         }
     }
     let rest: BTreeSet<u16> = [0, 2].into();
@@ -459,7 +465,7 @@ fn what_does_not_follow_is_not_taken() {
         next,
         table: 0,
     };
-    let mut take = |peer| node.gossip.take((0, 0), peer).map(|all| all.len());
+    let mut take = |peer| node.gossip.take(at(1), (0, 0), peer).map(|all| all.len());
     assert_eq!(take(piece(5, 0)), Ok(0), "of no stream");
     assert_eq!(take(hello(5, 3)), Ok(0), "it begins with what is not here");
     assert_eq!(take(piece(5, 3)), Ok(0));

@@ -143,6 +143,7 @@ impl Replicas {
             time: batch.newest,
             ..Stamp::ZERO
         });
+        shard.reach(self.stamp_us());
         match &batch.body {
             Body::Items(items) | Body::Ordered { items, .. } | Body::ToldAgain(items) => {
                 self.merge(now, (shard, placement), batch, *items)

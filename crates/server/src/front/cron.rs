@@ -28,6 +28,8 @@ pub(crate) struct Cron {
     /// The time of the next tick, as the driver was told.
     wake_us: u64,
     idle_checked_us: u64,
+    /// Writes of lattice keys are refused, as clocks lead too far.
+    clocks_lead: bool,
     sample: Sample,
 }
 
@@ -66,6 +68,7 @@ impl Front {
         let sweeping = self.kernel.shard.sweep_step(SWEEP_BUDGET);
         self.drop_idle_clients(now);
         self.end_long_transactions(now);
+        self.look_at_clocks(now);
         self.sample(now);
         let period = match (expiring || evicting, tidying || sweeping) {
             (true, _) => 0,
@@ -117,6 +120,20 @@ impl Front {
         let idle: Vec<_> = idle.map(|c| c.id).collect();
         idle.into_iter()
             .for_each(|id| self.connections.close_now(id));
+    }
+
+    /// Logs when clocks begin to lead too far for writes of lattice keys, and when they no longer do.
+    fn look_at_clocks(&mut self, now: Now) {
+        let excess = self.kernel.clocks_lead(now);
+        if excess.is_some() == self.cron.clocks_lead {
+            return;
+        }
+        self.cron.clocks_lead = excess.is_some();
+        let worker = self.id().0;
+        match excess {
+            Some(why) => tracing::error!(worker, "{why}"),
+            None => tracing::info!(worker, "clocks agree again: lattice keys are written"),
+        }
     }
 
     fn sample(&mut self, now: Now) {

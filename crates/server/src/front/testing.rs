@@ -295,6 +295,11 @@ impl Rig {
         self.set_time(until);
     }
 
+    /// The wall clock jumps.
+    pub(crate) fn jump_s(&mut self, seconds: i64) {
+        self.now.unix_us = self.now.unix_us.saturating_add_signed(seconds * 1_000_000);
+    }
+
     fn set_time(&mut self, mono_us: u64) {
         self.now.unix_us += mono_us - self.now.mono_us;
         self.now.mono_us = mono_us;

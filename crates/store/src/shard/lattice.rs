@@ -6,6 +6,8 @@ use super::types::Key;
 use crate::changeset::Changeset;
 use crate::effect::Effect;
 use crate::keyspace::Resolve;
+use crate::planted::{self, Planted};
+use rufous_base::Now;
 use rufous_datatype::algebra::Tuning;
 use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::siblings::Pick;
@@ -64,7 +66,15 @@ pub(super) struct Writing {
     refused: Option<Refused>,
     /// The key that the refusal is about.
     at: Box<[u8]>,
+    /// Clocks lead too far: nothing is written.
+    is_barred: bool,
 }
+
+/// The refusal of a write while clocks lead too far; the worker knows by how much.
+pub const CLOCKS_LEAD: Refused = Refused {
+    why: "clocks lead too far",
+    instead: "put the wall clock right",
+};
 
 impl Writing {
     #[cold]
@@ -84,6 +94,8 @@ pub struct Lattice {
     /// State of its client, if keys have causal order.
     session: Option<Box<Session>>,
     changes: Changeset,
+    /// The last time of a stamp that was issued or observed, in Unix milliseconds.
+    reached_ms: u64,
 }
 
 impl Lattice {
@@ -96,7 +108,7 @@ impl Lattice {
         self.keying.as_ref()
     }
 
-    fn keyed(&self, key: Key<'_>) -> Option<Keyed> {
+    pub(super) fn keyed(&self, key: Key<'_>) -> Option<Keyed> {
         self.keying.as_ref()?.of(key.bytes)
     }
 
@@ -124,7 +136,38 @@ impl Lattice {
             writer,
             refused: None,
             at: Box::default(),
+            is_barred: false,
         });
+    }
+
+    /// The running command may not write to replicated keys, as clocks lead too far.
+    pub(super) fn bar(&mut self) {
+        if let Some(writing) = &mut self.writing {
+            writing.is_barred = true;
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_barred(&self) -> bool {
+        let writing = self.writing.as_ref();
+        writing.is_some_and(|writing| writing.is_barred)
+    }
+
+    /// No stamp issued or observed here has a later time than this, in microseconds.
+    #[inline]
+    pub(super) fn reach(&mut self, stamp_us: u64) {
+        self.reached_ms = self.reached_ms.max(stamp_us / 1000);
+    }
+
+    /// The time in Unix milliseconds from which the deadlines of replicated keys count: the later of the wall clock and
+    /// the clock of the stamps. At time zero, of walks that are to see everything, nothing has expired.
+    #[inline]
+    pub(super) fn time_ms(&self, now: Now) -> u64 {
+        match now.unix_ms() {
+            0 => 0,
+            wall if planted::is(Planted::DeadlineByWall) => wall,
+            wall => wall.max(self.reached_ms),
+        }
     }
 
     #[inline]

@@ -98,7 +98,7 @@ pub use contexts::Contexts;
 pub use graves::GraveKeys;
 pub use held::{Held, bring_back};
 pub use horizons::Horizons;
-pub use lattice::{Ended, Keyed, Keying, Lattice};
+pub use lattice::{CLOCKS_LEAD, Ended, Keyed, Keying, Lattice};
 pub use marks::{Marks, NO_NODE};
 pub use merging::Replica;
 pub use observers::Observers;
@@ -299,6 +299,29 @@ impl Shard {
     pub fn begin_lattice(&mut self, writer: Writer) {
         self.env.lattice.begin(writer);
         self.env.observers.set_writing(true);
+    }
+
+    /// The command that runs next may not write to replicated keys, as clocks lead too far: such writes are refused with
+    /// [`CLOCKS_LEAD`].
+    pub fn bar_lattice(&mut self) {
+        self.env.lattice.bar();
+    }
+
+    /// A stamp with this time, in microseconds, was issued or observed.
+    #[inline]
+    pub fn reach(&mut self, stamp_us: u64) {
+        self.env.lattice.reach(stamp_us);
+    }
+
+    /// The time in Unix milliseconds from which a deadline of this key counts.
+    #[inline]
+    pub fn time_ms(&self, key: Key<'_>, now: Now) -> u64 {
+        let time = self.env.lattice.time_ms(now);
+        if time > now.unix_ms() && self.env.lattice.keyed(key).is_some() {
+            time
+        } else {
+            now.unix_ms()
+        }
     }
 
     /// The command has ended.

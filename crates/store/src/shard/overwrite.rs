@@ -118,7 +118,8 @@ pub(super) fn overwrite_register(
     stamp: Stamp,
     value: &[u8],
 ) -> bool {
-    if keyed.strings != Tag::Register || at.env.snapshot.is_running() {
+    let is_possible = keyed.strings == Tag::Register && !at.env.snapshot.is_running();
+    if !is_possible || at.env.lattice.is_barred() {
         return false;
     }
     let place = at.recent.place(at.key.hash);

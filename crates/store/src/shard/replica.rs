@@ -67,7 +67,8 @@ impl Db {
     ) -> Result<R, Other> {
         let Some(found) = self.live(key, now, env) else {
             let mut object = self.exhume(key, tag, env)?;
-            if deadline_of(&object).is_some_and(|at| at <= now.unix_ms()) {
+            let time = env.lattice.time_ms(now);
+            if deadline_of(&object).is_some_and(|at| at <= time) {
                 expire(&mut object, env);
             }
             let result = change(&mut object, env);

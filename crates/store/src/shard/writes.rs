@@ -13,7 +13,7 @@ use super::Env;
 use super::at::At;
 use super::causal;
 use super::collection::Editor;
-use super::lattice::Keyed;
+use super::lattice::{CLOCKS_LEAD, Keyed};
 use super::replica::Other;
 use super::strings::{set_deadline, write_string};
 use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue, WrongType};
@@ -95,6 +95,10 @@ pub(super) fn write_replica<R>(
     encode: impl FnOnce(&Object, &Writer, &mut Vec<u8>) -> R,
 ) -> Option<R> {
     let writer = at.env.lattice.writer()?;
+    if at.env.lattice.is_barred() {
+        at.refuse(CLOCKS_LEAD);
+        return None;
+    }
     let mut ops = std::mem::take(&mut at.env.ops);
     ops.clear();
     let change = |object: &mut Object, env: &mut Env| {
@@ -220,6 +224,10 @@ pub(super) fn update<T: Registered, R>(
         at.refuse(Refused::NO_MERGE);
         return Err(WrongType);
     };
+    if at.env.lattice.is_barred() {
+        at.refuse(CLOCKS_LEAD);
+        return Err(WrongType);
+    }
     let key = at.key;
     let Some(mut writing) = at.env.lattice.take_writing() else {
         return Err(WrongType);

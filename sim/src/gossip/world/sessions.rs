@@ -4,7 +4,9 @@
 use super::{Event, Node, Session, World, pair};
 use crate::engine::Fault;
 use crate::gossip::plan::Mode;
+use rufous_kernel::replicate::gossip::Peer;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl World {
     pub(super) fn disconnect(&mut self, a: usize, b: usize) {
@@ -60,6 +62,40 @@ impl World {
             for worker in 0..self.nodes[at].seats.len() {
                 self.nodes[at].seats[worker].gossip.up(number);
                 self.end_turn(at, worker);
+            }
+        }
+    }
+
+    pub(super) fn on_net(
+        &mut self,
+        session: u64,
+        from: (u16, u16),
+        (at, to): (usize, u16),
+        peer: Peer,
+    ) {
+        if !self.sessions.values().any(|known| known.number == session) {
+            return;
+        }
+        let workers = self.nodes[at].seats.len();
+        let worker = usize::from(to) % workers;
+        let seat = &mut self.nodes[at].seats[worker];
+        // invariant: nodes of this world send what they mean
+        let now = seat.now(self.engine.now_us);
+        let all = seat
+            .gossip
+            .take(now, from, peer)
+            .expect("a message as it was sent");
+        self.take(at, worker, all);
+        self.end_turn(at, worker);
+    }
+
+    /// Messages of other nodes, for all workers.
+    pub(super) fn take(&mut self, at: usize, worker: usize, all: Vec<Arc<[u8]>>) {
+        let workers = self.nodes[at].seats.len();
+        for bytes in all {
+            self.nodes[at].seats[worker].receive(self.engine.now_us, Arc::clone(&bytes));
+            for other in (0..workers).filter(|&other| other != worker) {
+                self.hand_on(at, (worker, other), Arc::clone(&bytes));
             }
         }
     }

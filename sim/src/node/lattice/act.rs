@@ -123,6 +123,8 @@ impl Deed {
 pub(super) struct Act {
     /// Of the node, from 1 on.
     pub life: usize,
+    /// That of its connection.
+    pub worker: usize,
     pub asked_us: u64,
     /// `u64::MAX`: it is unknown whether it was done.
     pub answered_us: u64,

@@ -77,7 +77,10 @@ impl Lattice {
                     return Err(format!("what cannot be done was done: {last:?}"));
                 }
             }
-            Ask::Act(act) => self.acknowledge(client, act, last, asked.got.len(), now_us)?,
+            Ask::Act(act) => {
+                self.judge_clock(&asked, act, now_us)?;
+                self.acknowledge(client, act, last, asked.got.len(), now_us)?;
+            }
             Ask::Look(keys) => match last {
                 Reply::Array(all) if asked.got.len() == keys.len() + 2 => {
                     for (key, reply) in keys.iter().zip(all) {
@@ -87,6 +90,35 @@ impl Lattice {
                 reply => self.shown(client, keys[0], reply)?,
             },
         }
+        Ok(())
+    }
+
+    /// An act was acknowledged that writes: clocks have allowed that.
+    fn judge_clock(&mut self, asked: &Asked, number: usize, now_us: u64) -> Result<(), String> {
+        let is_error = |reply: &Reply| matches!(reply, Reply::Error(_));
+        let act = &self.acts[number];
+        let writes = |deed: &Deed| {
+            let key = deed.key().filter(|_| !matches!(deed, Deed::Nothing { .. }));
+            key.is_some_and(|key| self.is_everywhere(key))
+        };
+        let is_done = match asked.got.last() {
+            Some(Reply::Array(parts)) if asked.got.len() > 1 => {
+                !parts.is_empty() && !parts.iter().any(is_error)
+            }
+            last => last.is_some_and(|last| !is_error(last)),
+        };
+        if !is_done || !act.deeds.iter().any(writes) {
+            return Ok(());
+        }
+        if let Some(by_us) = self.clocks.jumped(act, &self.clock, now_us) {
+            return Err(format!(
+                "written while the wall clock had jumped by {} s",
+                by_us / 1_000_000
+            ));
+        }
+        let reading_ms = self.clock.range_ms(act.asked_us, now_us).0;
+        let act = &self.acts[number];
+        self.clocks.note(act, now_us, reading_ms);
         Ok(())
     }
 

@@ -171,6 +171,7 @@ impl Lattice {
         }
         self.acts.push(Act {
             life: self.clients[client].session.life,
+            worker: self.clients[client].worker,
             asked_us: now_us,
             answered_us: u64::MAX,
             refused: false,

@@ -309,8 +309,7 @@ impl Lattice {
             } = deed
                 && (*at, *written) == (key, Some(value))
             {
-                let until = act.answered_us.min(world.from_us);
-                let last = world.clock.range_ms(act.asked_us, until).1 + *px as i64;
+                let last = self.counted_from(key, act, world.from_us).1 + *px as i64;
                 let now = world.clock.range_ms(world.from_us, world.now_us).0;
                 if now > last + LATE_MS {
                     return Err(format!("{value} is there long after its time"));
@@ -356,9 +355,9 @@ impl Lattice {
             else {
                 return false;
             };
-            let first = world.clock.range_ms(act.asked_us, act.asked_us).0 + *ms as i64;
-            let last = world.clock.range_ms(act.asked_us, world.now_us).1;
-            let may_have_come = !world.is_steady || first <= last;
+            let first = self.counted_from(key, act, world.now_us).0 + *ms as i64;
+            let from_us = if world.is_steady { act.asked_us } else { 0 };
+            let may_have_come = first <= world.clock.range_ms(from_us, world.now_us).1;
             may_have_come && !self.is_over(key, (number, None), sure, world)
         })
     }

@@ -19,6 +19,7 @@ mod act;
 mod answer;
 mod ask;
 mod cleared;
+mod clocks;
 mod judge;
 mod note;
 mod open;
@@ -35,6 +36,7 @@ use crate::engine::random::Random;
 use crate::node::client::State;
 use crate::node::plan::Plan;
 use act::Act;
+use clocks::Clocks;
 use open::Open;
 use rufous_resp::{Reply, ReplyParser};
 use session::Session;
@@ -200,6 +202,7 @@ pub struct Lattice {
     /// The wall clock, and whether it never jumps.
     pub clock: Clock,
     is_steady: bool,
+    clocks: Clocks,
     /// When the reply that is checked arrived.
     now_us: u64,
 }
@@ -225,6 +228,9 @@ impl Lattice {
         let mut more = Random::new(plan.seed, "more lattice keys");
         if more.chance(0.5) {
             keys.extend(space::more(&mut more, &spaces));
+        }
+        if plan.has_small_jumps() {
+            keys.iter_mut().for_each(Key::make_timed);
         }
         Self {
             begins: more.chance(0.5),

@@ -179,6 +179,19 @@ pub struct Key {
     pub alone: bool,
 }
 
+impl Key {
+    /// Gives a collection deadlines, and one client that writes it.
+    pub(super) fn make_timed(&mut self) {
+        let timed = match self.kind {
+            Kind::Set => Kind::TimedSet,
+            Kind::Hash => Kind::TimedHash,
+            Kind::Sorted => Kind::TimedSorted,
+            _ => return,
+        };
+        (self.kind, self.alone) = (timed, true);
+    }
+}
+
 /// One whose strings have causal order, in some runs.
 pub(super) fn causal(r: &mut Random) -> Option<Space> {
     let cut = r.chance(0.25);

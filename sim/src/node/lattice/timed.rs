@@ -7,7 +7,6 @@
 
 use super::act::{Act, Deed};
 use super::{Kind, Lattice, Thing};
-use crate::engine::clock::Clock;
 use std::collections::BTreeSet;
 
 /// The deadline of a collection, as requests state it.
@@ -23,21 +22,9 @@ pub(super) enum Time {
 /// Wall clocks of workers may be read so much later than a reply is seen.
 const LATE_MS: i64 = 1_000;
 
-impl Time {
-    /// From when to when it may be, in Unix milliseconds, where that act has
-    /// set it, before `now_us`.
-    fn range(self, act: &Act, clock: &Clock, now_us: u64) -> Option<(i64, i64)> {
-        let (low, high) = clock.range_ms(act.asked_us, act.answered_us.min(now_us));
-        match self {
-            Time::In(ms) => Some((low + ms, high + ms)),
-            Time::At(at) => Some((at, at)),
-            Time::Never => None,
-        }
-    }
-}
-
 /// The acts on a key that set times.
 struct Timing<'a> {
+    key: usize,
     number: usize,
     act: &'a Act,
     time: Time,
@@ -45,6 +32,44 @@ struct Timing<'a> {
 }
 
 impl Lattice {
+    /// From when to when a deadline may be, in Unix milliseconds, that was set before `now_us`.
+    fn range(&self, set: &Timing<'_>, now_us: u64) -> Option<(i64, i64)> {
+        match set.time {
+            Time::In(ms) => {
+                let (low, high) = self.counted_from(set.key, set.act, now_us);
+                Some((low + ms, high + ms))
+            }
+            Time::At(at) => Some((at, at)),
+            Time::Never => None,
+        }
+    }
+
+    /// Whether commands on this key are executed at the worker of their connection, in all runs of it.
+    pub(super) fn is_everywhere(&self, key: usize) -> bool {
+        let space = self.keys[key].space.map(|space| &self.spaces[space]);
+        space.is_some_and(|space| space.is_fixed && space.threads == 0)
+    }
+
+    /// The highest reading of the wall clock until then: no stamp is above it.
+    fn highest_ms(&self, until_us: u64) -> i64 {
+        self.clock.range_ms(0, until_us).1
+    }
+
+    /// From when to when the deadline counts that an act sets on a key, in Unix milliseconds.
+    pub(super) fn counted_from(&self, key: usize, act: &Act, now_us: u64) -> (i64, i64) {
+        let until_us = act.answered_us.min(now_us);
+        let (low, high) = self.clock.range_ms(act.asked_us, until_us);
+        if self.is_steady {
+            return (low, high);
+        }
+        let reached = self.clocks.reached_before(act);
+        let reached = reached.filter(|_| self.is_everywhere(key));
+        (
+            reached.map_or(low, |reached| reached.max(low)),
+            self.highest_ms(until_us).max(high),
+        )
+    }
+
     pub(super) fn time(
         &mut self,
         client: usize,
@@ -82,6 +107,7 @@ impl Lattice {
                 Deed::Time {
                     time, was_there, ..
                 } => Some(Timing {
+                    key,
                     number: *number,
                     act,
                     time,
@@ -107,12 +133,12 @@ impl Lattice {
     ) -> bool {
         self.kind(key).is_timed()
             && self.timings(key).any(|set| {
-                let Some((low, high)) = set.time.range(set.act, &self.clock, now_us) else {
+                let Some((low, high)) = self.range(&set, now_us) else {
                     return false;
                 };
                 // The clock of stamps does not go back with the wall clock.
-                let may_have_come =
-                    !self.is_steady || low <= self.clock.range_ms(set.act.asked_us, now_us).1;
+                let from_us = if self.is_steady { set.act.asked_us } else { 0 };
+                let may_have_come = low <= self.clock.range_ms(from_us, now_us).1;
                 // Written since, by a clock that was never put back.
                 let since = self.clock.range_ms(made.asked_us, made.asked_us).0 > high;
                 let is_since = self.is_steady && since && set.act.is_before(made);
@@ -133,7 +159,7 @@ impl Lattice {
     pub(super) fn comes_between(&self, key: usize, from_us: u64, now_us: u64) -> bool {
         let (first, last) = self.clock.range_ms(from_us, now_us);
         self.timings(key).any(|set| {
-            let range = set.time.range(set.act, &self.clock, now_us);
+            let range = self.range(&set, now_us);
             range.is_some_and(|(low, high)| low <= last && first <= high)
         })
     }
@@ -145,12 +171,12 @@ impl Lattice {
         from_us: u64,
         is_sure: impl Fn(usize) -> bool,
     ) -> BTreeSet<Thing> {
-        if !self.is_steady || !self.keys[key].alone {
+        if !self.keys[key].alone {
             return BTreeSet::new();
         }
         let now = self.clock.range_ms(from_us, from_us).0;
         let counts = |set: &Timing<'_>| {
-            let range = set.time.range(set.act, &self.clock, from_us);
+            let range = self.range(set, from_us);
             let range = range.filter(|_| set.was_there && is_sure(set.number));
             range.filter(|(_, high)| high + LATE_MS < now)
         };
@@ -162,8 +188,9 @@ impl Lattice {
             for &number in &self.of_key[key] {
                 let act = &self.acts[number];
                 let is_answered = act.answered_us != u64::MAX;
-                let in_time =
-                    is_answered && self.clock.range_ms(act.answered_us, act.answered_us).1 < low;
+                let in_time = self.is_steady
+                    && is_answered
+                    && self.clock.range_ms(act.answered_us, act.answered_us).1 < low;
                 let is_earlier = is_answered && number < set.number;
                 if (in_time || is_earlier) && !self.is_replaced(key, &set, number, high) {
                     gone.extend(act.deeds.iter().flat_map(Deed::makes));

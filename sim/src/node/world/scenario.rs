@@ -89,6 +89,8 @@ impl Scenario for World {
             Fault::Kernel(Planted::SeenNotReplaced),
             Fault::Kernel(Planted::RefusedAndDone),
             Fault::Kernel(Planted::DeadlineNotLogged),
+            Fault::Kernel(Planted::DeadlineByWall),
+            Fault::Kernel(Planted::LeadIgnored),
             Fault::Kernel(Planted::DoneAtOnce),
             Fault::Kernel(Planted::ReadsNotCached),
             Fault::Kernel(Planted::StampsApart),
@@ -98,7 +100,7 @@ impl Scenario for World {
             Fault::Kernel(Planted::EndTakesCounts),
             Fault::Kernel(Planted::SnapshotMissesForgotten),
         ],
-        flags: &["--lattice"],
+        flags: &["--lattice", "--small-jumps"],
         unsure: Unsure {
             per_thousand_seeds: 12,
             why: "the history of a unit is too wide where many of its writes have no known outcome; \
@@ -113,6 +115,7 @@ impl Scenario for World {
     fn options(flags: &Flags) -> Result<Limits, String> {
         Ok(Limits {
             lattice: flags.lattice.then_some(true),
+            small_jumps: flags.small_jumps,
             ..Limits::default()
         })
     }

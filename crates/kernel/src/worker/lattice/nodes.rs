@@ -83,7 +83,7 @@ pub(in crate::worker) struct FromPeer {
 
 /// A message of another node for all workers of this one, with the number of this node that it was
 /// sent to.
-type Told = (u16, Arc<[u8]>);
+pub(super) type Told = (u16, Arc<[u8]>);
 
 /// See the module's description.
 #[derive(Debug, Default)]
@@ -255,16 +255,27 @@ impl Nodes {
     /// session with that node.
     pub(super) fn on_peer(
         &mut self,
+        now: Now,
         FromPeer { from, peer }: FromPeer,
     ) -> Result<Vec<Told>, &'static str> {
         let (Some(gossip), Some(number)) = (&mut self.gossip, self.number) else {
             return Ok(Vec::new());
         };
         self.away.on_heard(from.0.0);
-        let all = gossip.take((from.0.0, from.1), peer);
+        let all = gossip.take(now, (from.0.0, from.1), peer);
         let all = all.map_err(|_| "gossip that makes no sense")?;
         self.more = true;
         Ok(all.into_iter().map(|bytes| (number, bytes)).collect())
+    }
+
+    /// Returns messages of other nodes for all workers of this node that were not taken when they
+    /// arrived, as their stamps led the wall clock.
+    pub(super) fn take_held(&mut self, now: Now) -> Vec<Told> {
+        let (Some(gossip), Some(number)) = (&mut self.gossip, self.number) else {
+            return Vec::new();
+        };
+        let all = gossip.take_held(now).into_iter();
+        all.map(|bytes| (number, bytes)).collect()
     }
 
     /// Returns a message that another node sent to this one by its number, if it can be applied

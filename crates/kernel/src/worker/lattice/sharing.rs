@@ -1,6 +1,6 @@
 //! Lattice keyspaces that other nodes have too: passes events on to `nodes`.
 
-use super::nodes::{Early, FromPeer, NodeFigures, Nodes, Past, Unserved};
+use super::nodes::{Early, FromPeer, NodeFigures, Nodes, Past, Told, Unserved};
 use super::stamps::not_coordination_free;
 use super::{Call, Lattices, Out, Store};
 use crate::multi::NodeAction;
@@ -98,13 +98,25 @@ impl Lattices {
         let Some(nodes) = &mut self.nodes else {
             return Ok(());
         };
-        for (number, bytes) in nodes.on_peer(peer)? {
+        let told = nodes.on_peer(now, peer)?;
+        self.tell_all(now, told, store, out);
+        Ok(())
+    }
+
+    /// Passes messages of other nodes on to all workers of this one.
+    pub(super) fn tell_all(
+        &mut self,
+        now: Now,
+        told: Vec<Told>,
+        store: &mut Store<'_>,
+        out: &mut Out,
+    ) {
+        for (number, bytes) in told {
             for to in store.others() {
                 out.call(Call::Send(to, Message::Told(number, Arc::clone(&bytes))));
             }
             self.on_told(now, number, bytes, store);
         }
-        Ok(())
     }
 
     /// Handles a message that another node sent to this one by its number.

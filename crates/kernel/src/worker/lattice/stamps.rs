@@ -1,10 +1,19 @@
 //! Stamps of commands that write to lattice keyspaces.
 
 use super::Lattices;
-use crate::shard::Shard;
+use crate::replicate::lead::Excess;
+use crate::shard::{CLOCKS_LEAD, Shard};
 use rufous_base::Now;
 use rufous_datatype::replicated::{Refused, Writer};
 use rufous_lattice::Stamp;
+
+/// Why a command is refused that was to write lattice keys.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::worker) enum Why {
+    /// Replicas cannot execute it each by itself; the text continues after its name.
+    Order(String),
+    Clocks(Excess),
+}
 
 impl Lattices {
     /// All commands until [`Lattices::end_transaction`] write with one time.
@@ -16,6 +25,7 @@ impl Lattices {
 
     /// Returns the stamp of its next write, for a later continuation.
     pub(in crate::worker) fn end_transaction(&mut self) -> Option<Stamp> {
+        self.is_admitted = false;
         self.open.take()
     }
 
@@ -27,25 +37,70 @@ impl Lattices {
         }
     }
 
+    /// The clocks were judged when the running transaction began: a part of it is never refused.
+    pub(in crate::worker) fn admit_transaction(&mut self) {
+        self.is_admitted = true;
+    }
+
+    /// Why lattice keys may not be written now.
+    pub(in crate::worker) fn excess(&mut self, now: Now) -> Option<Excess> {
+        self.replicas.excess(now)
+    }
+
+    /// Tells a shard the time of the stamps, from which deadlines count.
+    #[inline]
+    pub(in crate::worker) fn tell_time(&self, shard: &mut Shard) {
+        shard.reach(self.replicas.stamp_us());
+    }
+
+    /// A request is refused for that.
+    pub(in crate::worker) fn on_refused(&mut self) {
+        self.replicas.on_refused();
+    }
+
     /// A command that writes begins.
     pub(in crate::worker) fn begin_writes(&mut self, now: Now, shard: &mut Shard) {
         shard.tell_horizon();
+        let excess = self.replicas.excess(now);
+        self.excess = excess.filter(|_| !self.is_admitted);
         let stamp = self.open.unwrap_or_else(|| self.replicas.stamp(now));
+        self.tell_time(shard);
         shard.begin_lattice(Writer { stamp });
+        if self.excess.is_some() {
+            shard.bar_lattice();
+        }
+    }
+
+    /// Why the running command may not write lattice keys.
+    #[inline]
+    pub(in crate::worker) fn bar(&self) -> Option<Excess> {
+        self.excess
+    }
+
+    /// The command names lattice keys to write: it is not executed, so that it does not write
+    /// only its strict keys.
+    pub(in crate::worker) fn refuse_begun(&mut self, shard: &mut Shard) {
+        shard.end_lattice();
+        self.replicas.on_refused();
     }
 
     /// The command was executed. Returns why it is refused.
-    pub(in crate::worker) fn end_writes(&mut self, now: Now, shard: &mut Shard) -> Option<String> {
+    pub(in crate::worker) fn end_writes(&mut self, now: Now, shard: &mut Shard) -> Option<Why> {
         let ended = shard.end_lattice()?;
         self.replicas.observe(ended.next);
         if let Some(open) = &mut self.open {
             *open = ended.next;
         }
         self.on_writes(now, shard);
-        let Refused { why, instead } = ended.refused?;
+        let refused = ended.refused?;
+        if let Some(excess) = self.excess.filter(|_| refused == CLOCKS_LEAD) {
+            self.replicas.on_refused();
+            return Some(Why::Clocks(excess));
+        }
+        let Refused { why, instead } = refused;
         let keyspace = self.table.lattice(&ended.at);
         let name = keyspace.map_or("", |keyspace| &keyspace.name);
-        Some(not_coordination_free(why, name, instead))
+        Some(Why::Order(not_coordination_free(why, name, instead)))
     }
 
     /// Replicas here may have changed.

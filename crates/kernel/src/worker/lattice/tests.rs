@@ -4,7 +4,7 @@
 mod nodes;
 mod table;
 
-use super::{Lattices, Turn};
+use super::{Lattices, Turn, Why};
 use crate::keyspace::{Keyspace, Keyspaces, Regime};
 use crate::lock::{LockTable, Scope, Ticket};
 use crate::placement::Placement;
@@ -243,7 +243,9 @@ fn a_command_that_replicas_cannot_execute_alone_is_refused() {
     let key = host.shard.key(b"k");
     host.shard.append(0, key, b"more", at(1));
     let why = host.lattices.end_writes(at(1), &mut host.shard);
-    let why = why.expect("APPEND has an order");
+    let Some(Why::Order(why)) = why else {
+        panic!("APPEND has an order: {why:?}");
+    };
     assert!(why.contains("Keyspace 'all' is of regime lattice"), "{why}");
 }
 

@@ -88,6 +88,8 @@ pub struct HeldExec {
     /// Other keys for the next command.
     pub(super) borrowed: Borrowed,
     wrote: bool,
+    /// Clocks were judged when it began; see [`HeldExec::admit`].
+    pub(in crate::worker) is_admitted: bool,
     /// The stamp of its next write.
     pub(in crate::worker) stamp: Option<Stamp>,
     /// What its client has seen of its keys.
@@ -105,6 +107,7 @@ impl HeldExec {
             scratch,
             borrowed: Borrowed::default(),
             wrote: false,
+            is_admitted: false,
             stamp: None,
             contexts,
         }
@@ -120,6 +123,11 @@ impl HeldExec {
     /// Whether anything was changed so far.
     pub fn has_changes(&self) -> bool {
         self.wrote || !self.multi.actions.is_empty()
+    }
+
+    /// It is executed whole from now on, even if clocks begin to lead too far before its end.
+    pub fn admit(&mut self) {
+        self.is_admitted = true;
     }
 
     /// Sets the stamp for its further writes.

@@ -127,6 +127,11 @@ impl Program for TestProgram {
         out.bytes.extend_from_slice(why.as_bytes());
     }
 
+    fn writes_lattice(command: u16, args: &Args<'_>, placement: &Placement) -> bool {
+        let mut names = args.iter_from(2);
+        command != GET && names.any(|name| placement.lattice(name).is_some())
+    }
+
     fn refuse_write(_: Unwritable<'_>, _: bool, _: &mut Output) {
         unreachable!("the disk is fine");
     }

@@ -66,7 +66,7 @@ impl Session<'_> {
             self.local.front.end_transaction(self.conn);
             return Err(discarded(&failure));
         }
-        if let Some(failure) = self.redirected_queue()? {
+        if let Some(failure) = self.refused_queue(now)? {
             self.local.front.end_transaction(self.conn);
             return Err(failure);
         }
@@ -95,14 +95,16 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Where the client is redirected with its transaction, if it is.
-    fn redirected_queue(&mut self) -> Result<Option<Failure>, Failure> {
+    /// Where the client is redirected with its transaction, or why clocks do not allow it.
+    fn refused_queue(&mut self, now: Now) -> Result<Option<Failure>, Failure> {
         let connection = self.connection()?;
         let door = connection.door();
         let Some(mut queued) = connection.transaction.queued.take() else {
             return Ok(None);
         };
-        let refused = self.local.front.refused_queue(door, &mut queued);
+        let front = &mut self.local.front;
+        let refused = front.refused_queue(door, &mut queued);
+        let refused = refused.or_else(|| front.refused_by_clocks(now, &mut queued));
         self.connection()?.transaction.queued = Some(queued);
         Ok(refused)
     }
@@ -177,12 +179,14 @@ impl Front {
         let mut out = std::mem::take(&mut running.out);
         let (dirty, resumed) = (held.dirty, held.resumed);
         let unserved = held.unserved;
-        running.held = Some(held);
+        let held = running.held.insert(held);
+        held.admit();
         if resumed {
             return self.run_on(now, exec, running, out, fx);
         }
-        // A slot may have got its first copy since the check.
+        // A slot may have got its first copy since the check, and a clock may have jumped.
         let spread = self.refused_spread(&mut running.batch);
+        let spread = spread.or_else(|| self.refused_by_clocks(now, &mut running.batch));
         if unserved || spread.is_some() {
             let why = spread.unwrap_or_else(|| UNSERVED.into());
             Reply::new(&mut out, false).error(&why);
@@ -198,6 +202,20 @@ impl Front {
             Reply::new(&mut out, false).array(running.batch.requests.len());
         }
         self.run_on(now, exec, running, out, fx);
+    }
+
+    /// Why a transaction is not executed, if it writes lattice keys while clocks lead too far. From here on no part
+    /// of it is refused for that.
+    fn refused_by_clocks(&mut self, now: Now, queued: &mut Batch) -> Option<Failure> {
+        let why = self.kernel.clocks_lead(now)?;
+        for at in 0..queued.requests.len() {
+            let (header, args, _) = queued.parts(at);
+            if DataCommands::writes_lattice(header.command, &args, self.kernel.placement()) {
+                self.kernel.on_refused_by_clocks();
+                return Some(discarded(&why.to_string().into()));
+            }
+        }
+        None
     }
 
     fn go_on(&mut self, now: Now, exec: u64, reply: &Output, fx: &mut Effects<Message>) {

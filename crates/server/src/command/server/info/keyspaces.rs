@@ -33,6 +33,9 @@ pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) 
     field(out, "replica_stale_epochs", of.stale_epochs);
     field(out, "replica_horizon_lag_us", of.horizon_lag_us);
     field(out, "replica_held_back", of.held_back);
+    field(out, "replica_stamp_lead_us", of.stamp_lead_us);
+    field(out, "replica_clock_ahead_us", of.clock_ahead_us);
+    field(out, "replica_clock_refused", of.clock_refused);
     field(out, "replica_graves_bytes", all.grave_bytes);
     field(out, "replica_epochs_waited", of.epochs_waited);
     field(out, "replica_counts_held_at_start", of.counts_held);

@@ -12,6 +12,8 @@ use rufous_command::{Failure, Flags, Group, Keys, Spec};
 
 pub mod change;
 #[cfg(test)]
+mod clock_tests;
+#[cfg(test)]
 mod data_tests;
 pub mod show;
 #[cfg(test)]
