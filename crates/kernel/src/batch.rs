@@ -90,6 +90,8 @@ pub struct Batch {
     pub replies: Output,
     /// The commits that its replies wait for.
     pub until: Until,
+    /// Its senders were told that the outcome is unknown.
+    pub is_doubtful: bool,
 }
 
 /// Larger vectors are not kept for the next batch.
@@ -217,5 +219,6 @@ impl Batch {
         self.requests.clear();
         self.replies.clear();
         self.until = Until::default();
+        self.is_doubtful = false;
     }
 }

@@ -258,7 +258,7 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    fn send_now(&mut self, now: Now, to: WorkerId, message: Message) {
+    pub(super) fn send_now(&mut self, now: Now, to: WorkerId, message: Message) {
         if to == self.id {
             self.take(now, to, message);
         } else {

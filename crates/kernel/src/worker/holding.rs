@@ -11,6 +11,7 @@ use crate::lock::{KeyName, Scope, Ticket};
 use crate::multi::{Finish, Multi, NodeAction, Part};
 use crate::program::Program;
 use rufous_base::limits::DATABASES;
+use rufous_base::slot::slot_of;
 use rufous_base::{Args, Now, Output, Until, WorkerId};
 
 /// At the coordinator.
@@ -270,8 +271,24 @@ impl<P: Program> Worker<P> {
         }
     }
 
+    /// Whether this node has ceased to lead a slot of the writes since their keys were held.
+    fn has_ceased_to_lead(&self, release: &Release) -> bool {
+        let Some(chains) = &self.chains else {
+            return false;
+        };
+        let mut keys = release.writes.iter().map(|(key, _)| &*key.1);
+        keys.any(|key| self.placement.lattice(key).is_none() && !chains.leads(slot_of(key)))
+    }
+
     /// Applies this worker's part of a command.
-    pub(super) fn on_release(&mut self, now: Now, coordinator: WorkerId, release: Release) {
+    pub(super) fn on_release(&mut self, now: Now, coordinator: WorkerId, mut release: Release) {
+        if let Finish::Tell { multi } = release.finish
+            && self.has_ceased_to_lead(&release)
+        {
+            // No chain would have the writes.
+            release.writes.clear();
+            self.send_now(now, coordinator, Message::Doubtful { multi });
+        }
         let until = self.until_of(&release);
         let slots = self.slots_of(release.writes.iter().map(|(key, _)| &*key.1));
         let Release {

@@ -39,6 +39,10 @@ impl Front {
         for index in 0..batch.requests.len() {
             let request = batch.requests[index];
             let header = request.header;
+            if batch.is_doubtful && header.conn != keyspaces::ITSELF {
+                // Its connection is closed, or its sender was told: see `lose`.
+                continue;
+            }
             match request.reply.status {
                 Status::Ready => {}
                 Status::Later => continue,

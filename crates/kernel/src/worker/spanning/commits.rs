@@ -143,11 +143,13 @@ impl Commits {
         }
     }
 
-    /// The client of a command gets no reply; its keys stay held until the command is committed.
+    /// The client of a command is told that its outcome is unknown; its keys stay held until the command
+    /// is committed, and then its reply says that it was doubtful.
     pub(super) fn on_doubtful(&mut self, number: u64, site: &mut Site<'_>) {
-        let Some(committing) = self.committing.get(&number) else {
+        let Some(committing) = self.committing.get_mut(&number) else {
             return;
         };
+        committing.replies.is_doubtful = true;
         let requests = committing.replies.requests.iter();
         if committing.origin == site.store.id {
             let lost = requests.map(|r| Outcome::Lost(r.header));

@@ -462,5 +462,8 @@ fn a_doubtful_commit_ends_the_request_but_not_the_holds() {
     );
     assert!(matches!(rig.out.next_outcome(), Some(Outcome::Lost(header)) if header.client == 9));
     assert!(rig.committed(1).is_empty());
-    assert_eq!(rig.committed(1).len(), 3, "the reply and two unlocks");
+    let calls = rig.committed(1);
+    assert_eq!(calls.len(), 3, "the reply and two unlocks");
+    let is_told = |call: &Call| matches!(call, Call::Answer(_, batch) if batch.is_doubtful);
+    assert!(calls.iter().any(is_told), "the client was told already");
 }
