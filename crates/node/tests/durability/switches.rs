@@ -20,11 +20,11 @@ fn stop_at_once(node: &mut Node, by_signal: bool) {
     let mut bytes = Vec::new();
     crate::audit::wire::encode(&set, &mut bytes);
     client.send(&bytes).expect("sent");
+    // What has not arrived is not promised.
+    node.until("it has arrived", || {
+        node.info("aof_switching") == "1" || node.info("aof_enabled") == "1"
+    });
     if by_signal {
-        // What has not arrived is not promised.
-        node.until("it has arrived", || {
-            node.info("aof_switching") == "1" || node.info("aof_enabled") == "1"
-        });
         node.signal("TERM");
     } else {
         assert!(node.client().run(&["SHUTDOWN"]).is_err());

@@ -107,10 +107,14 @@ impl Running {
 
     /// Every slot has all its copies before long, and so many nodes are there.
     pub(crate) fn is_whole_with(&self, node: u16, alive: usize) {
-        let status = self.status(node, &["--wait", "300"]);
-        let text = stdout(&status);
-        assert_eq!(status.status.code(), Some(0), "{text}");
-        assert_eq!(text.matches(" alive ").count(), alive, "{text}");
+        // One that has just joined may have to be heard yet, though no slot waits for that.
+        let are_alive = format!("{alive} nodes are alive");
+        eventually(&are_alive, || {
+            let status = self.status(node, &["--wait", "300"]);
+            let text = stdout(&status);
+            assert_eq!(status.status.code(), Some(0), "{text}");
+            (text.matches(" alive ").count() == alive).then_some(())
+        });
     }
 
     pub(crate) fn stop(mut self) -> (ExitStatus, tempfile::TempDir) {
