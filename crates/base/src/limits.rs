@@ -111,6 +111,9 @@ pub const SILENCE_US: u64 = 4_000_000;
 /// A node that has sent nothing for this long is announced as one that is not heard; others replace
 /// it soon.
 pub const HEARING_US: u64 = 1_500_000;
+/// What is logged of a worker's reports to other nodes is ahead of them by this, so that few reports wait for a write of
+/// their own. After a start the stamps lead the clock by as much.
+pub const REPORT_RESERVE_US: u64 = 250_000;
 /// A node that starts does not wait longer for lattice keys of a node without a session: longer than
 /// the longest pause between two attempts to connect.
 pub const GOSSIP_AWAY_US: u64 = 6_000_000;

@@ -12,7 +12,7 @@ use super::texts::Texts;
 use crate::engine::random::Random;
 use crate::engine::scenario::drain;
 use crate::engine::{Engine, Fault};
-use rufous_base::limits::MAX_STAMP_LEAD_US;
+use rufous_base::limits::{MAX_STAMP_LEAD_US, REPORT_RESERVE_US};
 use rufous_kernel::replicate::gossip::{Figures, Peer, Sent};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -242,7 +242,9 @@ impl World {
         }
         let syncs = seat.has_to_sync() && !seat.sync_is_due;
         seat.sync_is_due |= syncs;
-        if led_us > MAX_STAMP_LEAD_US {
+        // Each start continues above what was logged of reports.
+        let starts = life as u64 + 1;
+        if led_us > MAX_STAMP_LEAD_US + starts * REPORT_RESERVE_US {
             let what = format!("stamps of node {at} lead its wall clock by {led_us} us");
             self.engine.fail(what);
         }

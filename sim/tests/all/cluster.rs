@@ -87,7 +87,7 @@ fn what_a_peer_answers_to_a_challenge_is_not_checked() {
 #[test]
 fn replies_that_wait_without_end() {
     let expected = "waits at a healthy node";
-    caught_saying::<World>("not-given-up", &Size::Any, expected, [893]);
+    caught_saying::<World>("not-given-up", &Size::Any, expected, [2349]);
 }
 
 /// Likewise.
@@ -97,7 +97,7 @@ fn replies_that_wait_for_the_writes_of_other_slots() {
         "gates-of-worker",
         &Size::Any,
         "waits at a healthy node",
-        [277],
+        [669],
     );
 }
 

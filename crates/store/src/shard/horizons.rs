@@ -4,12 +4,12 @@
 use super::journal::Journal;
 use crate::effect::Effect;
 use crate::planted::{self, Planted};
+use rufous_base::limits::REPORT_RESERVE_US;
 use rufous_datatype::replicated::Known;
 use rufous_lattice::stamp::COUNTER_BITS;
 
-/// What is journaled of reports is ahead of them by this time of stamps, so that few reports wait for a write of their
-/// own. After a start the clock is ahead by as much.
-const AHEAD: u64 = 250_000 << COUNTER_BITS;
+/// See [`REPORT_RESERVE_US`].
+const AHEAD: u64 = REPORT_RESERVE_US << COUNTER_BITS;
 
 #[derive(Debug)]
 pub struct Horizons {
