@@ -199,7 +199,7 @@ impl World {
         let now = self.now();
         let node = &mut self.nodes[to];
         let peer = Peer::decode(bytes).map_err(|_| anyhow!("what was encoded"))?;
-        let all = node.gossip.take((from as u16, 0), peer);
+        let all = node.gossip.take(now, (from as u16, 0), peer);
         for bytes in all.map_err(|_| anyhow!("a message that makes sense"))? {
             let parts = (&mut node.shard, &node.placement);
             let done = node.replicas.receive(now, parts, bytes);
