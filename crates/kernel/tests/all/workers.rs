@@ -26,7 +26,7 @@ const READ: u16 = 0;
 /// Adds to a key, replies with the sum.
 const ADD: u16 = 1;
 /// From one key to another.
-const TRANSFER: u16 = 2;
+pub(crate) const TRANSFER: u16 = 2;
 /// Sets keys to what each had at the start.
 const FILL: u16 = 3;
 /// Removes keys.

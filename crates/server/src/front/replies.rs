@@ -151,3 +151,47 @@ impl Front {
         self.jobs.complete(conn, from, range);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::testing::Rig;
+    use rufous_kernel::Message as Between;
+
+    /// A client on the first worker sends requests until one of them is for the second.
+    fn request_elsewhere(rig: &mut Rig) -> Header {
+        let client = rig.connect(0);
+        for n in 0..100 {
+            rig.send_only(client, format!("SET key:{n} v\r\n").as_bytes());
+            if let Some((.., Message::Kernel(Between::Requests(batch)))) = rig.messages.pop_front()
+            {
+                return batch.requests[0].header;
+            }
+        }
+        panic!("all keys are the first worker's");
+    }
+
+    fn reply_to(header: Header, is_doubtful: bool) -> Outcome {
+        let mut reply = Output::default();
+        reply.bytes.extend_from_slice(b"+OK\r\n");
+        let mut batch = Box::<Batch>::default();
+        batch.push_reply(header, reply);
+        batch.is_doubtful = is_doubtful;
+        Outcome::Replies(batch)
+    }
+
+    /// The driver sends what a turn has written before it closes connections.
+    #[test]
+    fn a_reply_that_comes_in_the_turn_in_which_its_request_was_lost_is_not_sent() {
+        for (is_doubtful, written) in [(true, 0), (false, 1)] {
+            let mut rig = Rig::new(2);
+            let header = request_elsewhere(&mut rig);
+            let (front, mut fx) = (&mut rig.fronts[0], Effects::default());
+            front.deliver_outcome(Outcome::Lost(header), &mut fx);
+            assert_eq!(fx.closes, [(header.conn, Close::Now)]);
+            front.deliver_outcome(reply_to(header, is_doubtful), &mut fx);
+            let bytes: usize = fx.writes.iter().map(|of| of.end.0 - of.start.0).sum();
+            assert_eq!(usize::from(bytes > 0), written);
+        }
+    }
+}

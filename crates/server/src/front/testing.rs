@@ -38,7 +38,7 @@ pub(crate) struct Rig {
     /// All effects that were requested of the node.
     pub(crate) node_effects: Vec<NodeEffect>,
     links: Vec<Link>,
-    messages: VecDeque<(WorkerId, WorkerId, Message)>,
+    pub(super) messages: VecDeque<(WorkerId, WorkerId, Message)>,
     wakes: Vec<Option<u64>>,
     slots: Vec<u32>,
     default_client: Option<Client>,
