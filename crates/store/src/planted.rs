@@ -48,8 +48,6 @@ pub enum Planted {
     ToldNotLogged,
     /// The log lacks up to which time a node has reported to have sent everything.
     ReportNotLogged,
-    /// A node that ended before it served keeps what it had received.
-    UnservedKept,
     /// Occasionally a change is not sent to other replicas.
     ChangeNotSent,
     /// Occasionally what another replica has sent is not merged.
@@ -76,8 +74,6 @@ pub enum Planted {
     LeadIgnored,
     /// Stamps of other nodes are taken however far they lead.
     LeadAdmitted,
-    /// A deadline of a replicated string writes the string again.
-    DeadlineRewritesValue,
     /// Occasionally a write of a transaction is applied before the commit.
     DoneAtOnce,
     /// Each write of a transaction at `read-uncommitted` has a stamp of its own.

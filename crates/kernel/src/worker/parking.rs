@@ -121,7 +121,7 @@ impl Parking {
         let header = request.header();
         if self.parked.len() >= MOST || self.bytes >= MOST_BYTES {
             self.refused += 1;
-            P::refuse_slot(&view.why_unserved(slot), header.resp3, reply);
+            P::refuse_slot(&view.why_unserved(slot, &request.keys), header.resp3, reply);
             return Status::Ready;
         }
         let has_other = view.has_other(slot, &request.keys, Needs::of::<P>(&header));
@@ -172,7 +172,11 @@ impl Parking {
                     Call::Acquire(Scope::keys(keys), Work::Run { batch, origin })
                 }
                 Err(Refused::NotYet) if !has_other => {
-                    P::refuse_slot(&view.why_unserved(slot), header.resp3, &mut reply);
+                    P::refuse_slot(
+                        &view.why_unserved(slot, &request.keys),
+                        header.resp3,
+                        &mut reply,
+                    );
                     request.refused(reply, Status::Ready)
                 }
                 Err(_) => {

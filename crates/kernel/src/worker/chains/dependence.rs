@@ -88,14 +88,13 @@ impl ChainHost {
     /// The chain of a slot may have progressed: so many bytes of its writes waited before.
     pub(super) fn release(&mut self, slot: u16, waited: usize) {
         let bytes = waited.saturating_sub(self.waiting_bytes(slot));
-        if let Some(acknowledged) = self.acknowledged(slot) {
+        let acknowledged = self.acknowledged(slot);
+        if let Some(acknowledged) = acknowledged {
             self.late.on_acknowledged(slot, acknowledged, bytes);
         }
-        if !self.withheld.is_empty() {
-            if is_of_worker() {
-                return self.release_all();
-            }
-            let acknowledged = self.acknowledged(slot);
+        if is_of_worker() {
+            self.release_all();
+        } else if !self.withheld.is_empty() {
             self.withheld.on_acknowledged(slot, acknowledged);
         }
     }

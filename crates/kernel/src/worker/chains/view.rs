@@ -120,9 +120,12 @@ impl SlotView<'_> {
         self.chains.serves(self.now, slot, needs)
     }
 
-    /// Why a request for a slot is refused after it has waited.
-    pub(in crate::worker) fn why_unserved(&self, slot: u16) -> Cow<'static, str> {
-        let why = self.chains.why_taken_not(slot);
+    /// Why a request on these keys is refused after it has waited for a slot.
+    pub(in crate::worker) fn why_unserved(&self, slot: u16, keys: &[KeyName]) -> Cow<'static, str> {
+        let awaits_nodes = self.awaits_nodes_for(keys);
+        let why = (!awaits_nodes)
+            .then(|| self.chains.why_taken_not(slot))
+            .flatten();
         why.map_or(Cow::Borrowed(UNSERVED), Cow::Owned)
     }
 
