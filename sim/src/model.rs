@@ -262,7 +262,7 @@ impl Step {
     }
 
     /// Whether what it does depends on what is at `key`.
-    fn looks_at(&self, key: usize) -> bool {
+    pub(crate) fn looks_at(&self, key: usize) -> bool {
         match self {
             Step::Get(k)
             | Step::SetNx(k, _)

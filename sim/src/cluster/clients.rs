@@ -4,11 +4,13 @@
 
 use super::loose::Sight;
 use super::node::Power;
+use super::units::Further;
 use super::wires::{Who, info, node_of};
 use super::wishes::{Aim, At, Wish, is_whole, shown};
 use super::world::{What, World};
 use crate::engine::random::Random;
 use crate::history::{Outcome, Record};
+use crate::model::{Op, Step};
 use crate::node::seat::Arrival;
 use rufous_base::{Close, Origin};
 use rufous_resp::{Reply, ReplyParser, encode};
@@ -40,7 +42,7 @@ pub(super) struct Connection {
 }
 
 pub(super) struct Client {
-    door: Door,
+    pub(super) door: Door,
     pub(super) connection: Option<Connection>,
     /// The first of them have been sent.
     pub(super) wishes: VecDeque<Wish>,
@@ -66,6 +68,7 @@ pub(super) struct Client {
     pub(super) pairs: Random,
     /// The same of the key with deadlines.
     pub(super) deadlines: Random,
+    pub(super) further: Further,
 }
 
 impl Client {
@@ -86,6 +89,7 @@ impl Client {
             random: Random::new(seed, &format!("client {number}")),
             pairs: Random::new(seed, &format!("pairs of client {number}")),
             deadlines: Random::new(seed, &format!("deadlines of client {number}")),
+            further: Further::new(seed, number),
         }
     }
 
@@ -169,6 +173,9 @@ impl World {
             return at;
         }
         let found = &mut self.clients[client];
+        if let (true, Some(connection)) = (wish.aim.is_guarded(), &found.connection) {
+            return connection.at;
+        }
         // Any node with a copy answers reads, too.
         let is_anywhere = !wish.writes() && found.random.chance(0.2);
         let slot = wish.slot().filter(|_| !is_anywhere);
@@ -195,6 +202,10 @@ impl World {
         let Some(wish) = self.clients[client].wishes.front().cloned() else {
             return;
         };
+        if self.clients[client].has_lost_its_watch(&wish.aim) {
+            self.clients[client].wishes.pop_front();
+            return self.think(client);
+        }
         let at = self.place_for(client, &wish);
         let there = self.clients[client].connection.as_ref();
         let is_there = |connection: &Connection| {
@@ -301,6 +312,10 @@ impl World {
                 found.before -= 1;
                 continue;
             }
+            let replies = found.wishes.front().map_or(1, |wish| wish.aim.replies());
+            let Some(reply) = found.further.hear(replies, reply) else {
+                continue;
+            };
             let wish = match found.sent {
                 0 => None,
                 _ => found.wishes.pop_front(),
@@ -322,7 +337,7 @@ impl World {
             _ => self.note(&who, format_args!("{wish:?} -> {reply:?}")),
         }
         match &reply {
-            Reply::Error(text) => {
+            Reply::Error(text) if !wish.aim.comes_to(text) => {
                 let text = String::from_utf8_lossy(text).into_owned();
                 self.on_refused(client, wish, &text);
             }
@@ -358,7 +373,10 @@ impl World {
                 // Two nodes may send it to and fro while they know different epochs.
                 self.clients[client].random.skewed(10, 20_000)
             }
-            ["TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MISCONF", ..] => {
+            [
+                "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MISCONF" | "UNBLOCKED",
+                ..,
+            ] => {
                 self.reach("a client was told to try again");
                 self.clients[client].random.skewed(5_000, 200_000)
             }
@@ -370,7 +388,9 @@ impl World {
         };
         let found = &mut self.clients[client];
         found.pause_us = found.pause_us.max(pause);
-        found.again.push_back(wish);
+        if !wish.aim.is_guarded() {
+            found.again.push_back(wish);
+        }
     }
 
     /// Its connection is gone.
@@ -381,6 +401,7 @@ impl World {
         }
         let sent: Vec<Wish> = found.wishes.drain(..found.sent).collect();
         found.sent = 0;
+        found.further.lost();
         if !sent.is_empty() {
             let who = format!("c{client}");
             self.note(&who, format_args!("lost its connection"));
@@ -416,7 +437,11 @@ impl World {
             true => 1_000,
             false => self.plan.think_us,
         };
-        let wait = self.clients[client].random.skewed(100, most);
+        let found = &mut self.clients[client];
+        let wait = match found.further.hesitates() {
+            Some(long_us) => long_us,
+            None => found.random.skewed(100, most),
+        };
         self.act_in(client, wait);
     }
 
@@ -448,6 +473,12 @@ impl World {
                 return self.look_at_fleeting(value, &outcome, asked_us);
             }
             Aim::Strict(key, op) => (key, op),
+            Aim::Unit(_, op) if self.was_touched(&op, &outcome) => return,
+            Aim::Unit(unit, op) => (unit, op),
+            Aim::Watch(unit) => {
+                self.note_watched(client, unit, &outcome);
+                (unit, Op::One(Step::Get(0)))
+            }
         };
         let is_seen = matches!(outcome, Outcome::Seen(_));
         let record = Record {

@@ -3,11 +3,10 @@
 use super::fleeting::FLEETING;
 use super::loose::LOOSE;
 use super::node::Power;
-use super::plan::KEYS;
 use super::wishes::PAIR;
 use super::world::World;
 use crate::engine::clock::Clock;
-use crate::history::{Kind, Outcome};
+use crate::history::Outcome;
 use crate::model;
 use crate::oracle::linear;
 use rufous_base::limits::SLOTS;
@@ -31,10 +30,11 @@ impl World {
             clock: &clock,
             evicts: false,
         };
-        for (unit, name) in KEYS.iter().enumerate() {
+        for unit in 0..self.history.units.len() {
             let verdict = linear::check(&self.history, unit, &world, self.engine.now_us);
             self.history.unsure += u64::from(verdict.unsure);
             if let Some(failure) = verdict.failure {
+                let name = self.history.units[unit].name();
                 return Err(format!("{name}: {failure}"));
             }
         }
@@ -81,14 +81,14 @@ impl World {
             }
             let no = self.coordinator.number_of(self.nodes[node].id);
             let (here, all) = self.keys_at(node);
-            for (unit, name) in KEYS.iter().enumerate() {
+            for (unit, key, name) in self.keys_of_units() {
                 let mapping = &self.coordinator.mapping;
                 let slot = slot_of(name.as_bytes());
                 let (chain, owners) = (mapping.chains.of(slot), mapping.ring.owners(slot));
                 let is_owner = no.is_some_and(|no| owners.contains(&no));
                 let is_member = no.is_some_and(|no| chain.members.contains(&no));
-                let expected = is_owner && self.is_there(unit);
-                if is_owner != is_member || here.contains(name) != expected {
+                let expected = is_owner && self.is_there(unit, key);
+                if is_owner != is_member || here.contains(&name) != expected {
                     return Err(format!(
                         "n{node}, {no:?}, has {here:?}; {name} is in slot {slot}: {chain:?}, of {owners:?}"
                     ));
@@ -103,10 +103,22 @@ impl World {
         Ok(())
     }
 
-    /// Those of the strict keys that a node has, and how many keys of no lattice
+    /// The names of all keys that are judged by the history, with their units and places there.
+    fn keys_of_units(&self) -> Vec<(usize, usize, String)> {
+        let units = self.history.units.iter().enumerate();
+        let name = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
+        let keys = units.flat_map(|(number, unit)| {
+            let keys = unit.keys.iter().enumerate();
+            keys.map(move |(place, key)| (number, place, name(key)))
+        });
+        keys.collect()
+    }
+
+    /// Those of the keys of units that a node has, and how many keys of no lattice
     /// keyspace it has in all, but for the pair and the key with deadlines.
-    fn keys_at(&mut self, node: usize) -> (Vec<&'static str>, usize) {
+    fn keys_at(&mut self, node: usize) -> (Vec<String>, usize) {
         let now = self.nodes[node].now(self.engine.now_us);
+        let names = self.keys_of_units();
         let (mut here, mut all) = (Vec::new(), 0);
         for seat in &mut self.nodes[node].seats {
             let shard = &mut seat.front.kernel.shard;
@@ -114,7 +126,8 @@ impl World {
                 let key = shard.key(name.as_bytes());
                 shard.contains(0, key, now)
             };
-            here.extend(KEYS.iter().filter(|name| has(name)));
+            let found = names.iter().map(|(_, _, name)| name);
+            here.extend(found.filter(|name| has(name)).cloned());
             let loose = LOOSE.iter().filter(|(name, _)| has(name)).count();
             let pair = PAIR.iter().filter(|name| has(name)).count();
             let fleeting = usize::from(has(FLEETING));
@@ -123,10 +136,15 @@ impl World {
         (here, all)
     }
 
-    /// What was read last of a key.
-    fn is_there(&self, unit: usize) -> bool {
-        debug_assert_eq!(self.history.units[unit].kind, Kind::Text);
-        let last = self.history.records[unit][0].last();
-        last.is_some_and(|record| record.outcome != Outcome::Seen(Reply::Null))
+    /// Whether there was something when a key of a unit was last read.
+    fn is_there(&self, unit: usize, key: usize) -> bool {
+        let reads = self.history.records[unit][0].iter().filter(|record| {
+            let steps = record.op.steps();
+            !record.op.writes() && steps.len() == 1 && steps[0].looks_at(key)
+        });
+        let nothing = [Reply::Null, Reply::Array(Vec::new())].map(Outcome::Seen);
+        reads
+            .last()
+            .is_some_and(|record| !nothing.contains(&record.outcome))
     }
 }

@@ -20,6 +20,7 @@
 //! - `trouble`: faults, and the end of them; `lasting`: one that lasts; `stops`: nodes that are
 //!   stopped in the middle of a turn
 //! - `clients`: requests and replies; `wishes`: which requests
+//! - `units`: collections, transactions, watched keys, lists that are waited for
 //! - `fleeting`: a key with deadlines
 //! - `loose`: keys of the lattice keyspace, and whether they are right
 //! - `strangers`: processes that claim to be nodes
@@ -38,6 +39,7 @@ mod stops;
 mod strangers;
 mod trouble;
 mod turns;
+mod units;
 mod watch;
 mod wires;
 mod wishes;
@@ -87,6 +89,10 @@ impl Scenario for World {
             "a fault lasted",
             "a live member was replaced",
             "a key has expired",
+            "a transaction was executed",
+            "a watched key was touched",
+            "a watched key was as it had been",
+            "elements were waited for",
             "a process without the secret was refused",
             "a node was stopped within a turn",
         ],

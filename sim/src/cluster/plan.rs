@@ -121,6 +121,11 @@ impl Plan {
         self.seed % 4 == 1
     }
 
+    /// Whether some of their values are so long that both together are more than a message holds.
+    pub fn has_larger_pairs(&self) -> bool {
+        self.seed % 32 == 17
+    }
+
     /// Whether clients use a key with deadlines: in every eighth seed, likewise.
     pub fn has_deadlines(&self) -> bool {
         self.seed % 8 == 4

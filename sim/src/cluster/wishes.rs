@@ -4,6 +4,7 @@ use super::clients::Door;
 use super::fleeting::FLEETING;
 use super::loose::{Deed, LOOSE, Shape};
 use super::plan::KEYS;
+use super::units::{key_of, keys_of, place_of};
 use super::world::World;
 use crate::model::{Op, Step};
 use rufous_base::slot::slot_of;
@@ -14,6 +15,10 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(super) enum Aim {
     Strict(usize, Op),
+    /// With the keys of a unit.
+    Unit(usize, Op),
+    /// The first key of a unit is watched, and read.
+    Watch(usize),
     /// With a key of the lattice keyspace.
     Loose(usize, Deed),
     /// [`PAIR`] is set to this value, or read.
@@ -22,11 +27,29 @@ pub(super) enum Aim {
     Fleeting(Option<(Vec<u8>, u64)>),
 }
 
+impl Aim {
+    /// Whether it relies on a watch of its connection.
+    pub(super) fn is_guarded(&self) -> bool {
+        matches!(self, Self::Unit(_, Op::Transaction { guard: Some(_), .. }))
+    }
+
+    /// How many replies it gets: the last one counts.
+    pub(super) fn replies(&self) -> usize {
+        match self {
+            Self::Unit(_, Op::Transaction { steps, .. }) => steps.len() + 2,
+            Self::Watch(_) => 2,
+            _ => 1,
+        }
+    }
+}
+
 /// Two keys of one slot that are only ever written together.
 pub(super) const PAIR: [&str; 2] = ["{a}p", "{a}q"];
 
-/// The length of a value that no connection takes at once.
+/// The length of a value that no connection takes at once,
 const LARGE: usize = 400_000;
+/// and of one of which two are more than a message between copies holds.
+const LARGER: usize = 700_000;
 
 /// The node that gets a request, whichever node has the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +69,8 @@ pub(super) struct Wish {
 impl Wish {
     pub(super) fn writes(&self) -> bool {
         match &self.aim {
-            Aim::Strict(_, op) => op.writes(),
+            Aim::Strict(_, op) | Aim::Unit(_, op) => op.writes(),
+            Aim::Watch(_) => false,
             Aim::Loose(_, deed) => deed.writes(),
             Aim::Pair(value) => value.is_some(),
             Aim::Fleeting(value) => value.is_some(),
@@ -56,6 +80,8 @@ impl Wish {
     /// The slot whose owner answers it; none: any node does.
     pub(super) fn slot(&self) -> Option<u16> {
         match &self.aim {
+            Aim::Unit(unit, op) => Some(slot_of(key_of(*unit, place_of(op)).as_bytes())),
+            Aim::Watch(unit) => Some(slot_of(key_of(*unit, 0).as_bytes())),
             Aim::Strict(key, _) => Some(slot_of(KEYS[*key].as_bytes())),
             Aim::Loose(..) => None,
             Aim::Pair(_) => Some(slot_of(PAIR[0].as_bytes())),
@@ -65,6 +91,11 @@ impl Wish {
 
     pub(super) fn requests(&self) -> Vec<Vec<Vec<u8>>> {
         match &self.aim {
+            Aim::Unit(unit, op) => op.requests(&keys_of(*unit)),
+            Aim::Watch(unit) => vec![
+                vec![b"WATCH".to_vec(), key_of(*unit, 0).into()],
+                vec![b"GET".to_vec(), key_of(*unit, 0).into()],
+            ],
             Aim::Strict(key, op) => op.requests(&[KEYS[*key].as_bytes().to_vec()]),
             Aim::Loose(key, deed) => vec![deed.request(LOOSE[*key].0)],
             Aim::Pair(value) => vec![request_of_pair(value.as_deref())],
@@ -111,6 +142,12 @@ impl World {
         for at in self.places_of(PAIR[0]) {
             let (aim, at) = (Aim::Pair(None), Some(at));
             wishes.push_back(Wish { aim, at });
+        }
+        for (name, aim) in self.looks_at_units() {
+            for at in self.places_of(&name) {
+                let (aim, at) = (aim.clone(), Some(at));
+                wishes.push_back(Wish { aim, at });
+            }
         }
         for (key, name) in KEYS.into_iter().enumerate() {
             let here = self.places_of(name).into_iter().map(Some);
@@ -164,6 +201,9 @@ impl World {
     }
 
     pub(super) fn next_wish(&mut self, client: usize) -> Wish {
+        if let Some(aim) = self.next_of_units(client) {
+            return Wish { aim, at: None };
+        }
         let is_loose = self.plan.loose.is_some() && self.clients[client].random.chance(0.4);
         let is_pair = self.plan.has_pairs() && self.clients[client].pairs.chance(0.3);
         let is_fleeting = self.plan.has_deadlines() && self.clients[client].deadlines.chance(0.4);
@@ -178,10 +218,14 @@ impl World {
 
     fn next_pair(&mut self, client: usize) -> Aim {
         self.values += 1;
+        let large = match self.plan.has_larger_pairs() {
+            true => LARGER,
+            false => LARGE,
+        };
         let random = &mut self.clients[client].pairs;
         let mut value = format!("{client}.{}", self.values).into_bytes();
         if random.chance(0.6) {
-            value.resize(LARGE, b'.');
+            value.resize(large, b'.');
         }
         Aim::Pair(random.chance(0.4).then_some(value))
     }

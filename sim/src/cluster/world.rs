@@ -5,7 +5,7 @@ use super::coordinator::Coordinator;
 use super::fleeting::Fleeting;
 use super::loose::Loose;
 use super::node::Node;
-use super::plan::{KEYS, Plan};
+use super::plan::Plan;
 use super::stops::Stops;
 use super::strangers::Strangers;
 use super::watch::Watch;
@@ -13,8 +13,9 @@ use super::wires::Wire;
 use crate::engine::random::Random;
 use crate::engine::scenario::until;
 use crate::engine::{Engine, Fault};
-use crate::history::{History, Kind, Unit};
+use crate::history::History;
 use crate::node::seat::{Arrival, Left};
+use crate::node::workload::Unique;
 use rufous_mapping::Mapping;
 use rufous_server::front::Message;
 use std::collections::BTreeMap;
@@ -100,6 +101,7 @@ pub struct World {
     /// Operations that are over, and a number for each value.
     pub(super) operations: u64,
     pub(super) values: u64,
+    pub(super) unique: Unique,
     /// Faults are over.
     pub(super) calm: bool,
     pub(super) network: Random,
@@ -114,11 +116,6 @@ impl World {
     pub(super) fn new(plan: Plan, fault: Fault, engine: Engine<Event>) -> Self {
         let seed = plan.seed;
         let mut random = Random::new(seed, "nodes");
-        let units = KEYS.iter().map(|key| Unit {
-            kind: Kind::Text,
-            db: 0,
-            keys: vec![key.as_bytes().to_vec()],
-        });
         let nodes = (0..plan.workers.len()).map(|n| Node::new(n, &plan, &mut random));
         // The last one reads everything at the end.
         let door = |n: usize| match n < plan.plain {
@@ -131,7 +128,7 @@ impl World {
             clients: clients.collect(),
             strangers: Strangers::new(seed),
             fault,
-            history: History::new(units.collect()),
+            history: History::new(plan.units()),
             loose: Loose::default(),
             fleeting: Fleeting::default(),
             watch: Watch::new(&plan),
@@ -144,6 +141,7 @@ impl World {
             parted: BTreeMap::new(),
             operations: 0,
             values: 0,
+            unique: plan.unique(),
             calm: false,
             network: Random::new(seed, "network"),
             turns: Random::new(seed, "turns"),

@@ -5,7 +5,7 @@ mod claret;
 mod collections;
 mod mixed;
 
-pub use collections::look;
+pub use collections::{look, read};
 
 use crate::engine::random::Random;
 use crate::history::{Kind, Unit};
@@ -69,16 +69,20 @@ pub struct Unique {
 }
 
 impl Unique {
-    pub fn new(plan: &Plan) -> Self {
+    pub fn of(plan: &Plan) -> Self {
+        // Where memory is limited, one command must not be a multiple of it.
+        let long = match plan.maxmemory {
+            Some(_) => 50,
+            None => plan.long,
+        };
+        Self::new(long, plan.quiet)
+    }
+
+    pub fn new(long: u64, quiet: f64) -> Self {
         Self {
             last: 0,
-            // Where memory is limited, one command must not be a multiple of it.
-            long: if plan.maxmemory.is_some() {
-                50
-            } else {
-                plan.long
-            },
-            quiet: plan.quiet,
+            long,
+            quiet,
         }
     }
 
@@ -153,16 +157,16 @@ fn transaction(r: &mut Random, unit: &Unit, unique: &mut Unique) -> Op {
     Op::Transaction { steps, guard: None }
 }
 
-/// A transaction that only goes through where the key still holds this.
-pub fn guarded(r: &mut Random, key: usize, seen: Option<Vec<u8>>, unique: &mut Unique) -> Op {
-    let set = Step::Set {
-        key,
-        value: unique.value(r),
-        px: None,
-    };
+/// A transaction that sets a key, and only goes through where the guard's key still holds this.
+pub fn guarded(
+    r: &mut Random,
+    guard: (usize, Option<Vec<u8>>),
+    key: usize,
+    unique: &mut Unique,
+) -> Op {
     Op::Transaction {
-        steps: vec![set],
-        guard: Some((key, seen)),
+        steps: vec![set(r, unique, key)],
+        guard: Some(guard),
     }
 }
 

@@ -171,7 +171,7 @@ impl World {
             queues: Queues::new(&plan),
             lattice: Lattice::new(&plan),
             history: History::new(workload::units(&plan)),
-            unique: Unique::new(&plan),
+            unique: Unique::of(&plan),
             disk: Disk::new(seed, plan.disk.clone()),
             modes: Modes::new(plan.mode),
             crashes: plan.crashes.iter().cloned().collect(),

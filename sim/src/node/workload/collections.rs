@@ -15,7 +15,7 @@ use crate::model::{Op, Step};
 const MANY: u64 = 20;
 
 /// Reads all that is at a key.
-pub(super) fn read(kind: Kind, key: usize) -> Step {
+pub fn read(kind: Kind, key: usize) -> Step {
     let special = |special| Act::Special(key, special);
     Step::Act(match kind {
         Kind::Hash => Act::HGetAll(key),

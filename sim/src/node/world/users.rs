@@ -137,7 +137,7 @@ impl World {
         let db = self.clients[client].db;
         if let Some((unit, key, seen)) = self.clients[client].watched.take() {
             let random = &mut self.clients[client].random;
-            let op = workload::guarded(random, key, seen, &mut self.unique);
+            let op = workload::guarded(random, (key, seen), key, &mut self.unique);
             return self.ask_unit(client, unit, op, bytes);
         }
         if self.clients[client].random.chance(0.004) {
