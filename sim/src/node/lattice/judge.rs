@@ -288,7 +288,12 @@ impl Lattice {
         let Some(value) = view.things.first().copied() else {
             return match self.may_be_nothing(key, sure, world) {
                 true => Ok(()),
-                false => Err("nothing is there, and something was written last".into()),
+                false => {
+                    let all: Vec<_> = self.deeds(key).collect();
+                    Err(format!(
+                        "nothing is there, and something was written last: {all:?}"
+                    ))
+                }
             };
         };
         self.is_made(key, value)?;
@@ -310,7 +315,7 @@ impl Lattice {
                 && (*at, *written) == (key, Some(value))
             {
                 let last = self.counted_from(key, act, world.from_us).1 + *px as i64;
-                let now = world.clock.range_ms(world.from_us, world.now_us).0;
+                let now = world.clock.followed_ms(world.from_us, world.now_us).0;
                 if now > last + LATE_MS {
                     return Err(format!("{value} is there long after its time"));
                 }
@@ -357,7 +362,7 @@ impl Lattice {
             };
             let first = self.counted_from(key, act, world.now_us).0 + *ms as i64;
             let from_us = if world.is_steady { act.asked_us } else { 0 };
-            let may_have_come = first <= world.clock.range_ms(from_us, world.now_us).1;
+            let may_have_come = first <= world.clock.followed_ms(from_us, world.now_us).1;
             may_have_come && !self.is_over(key, (number, None), sure, world)
         })
     }

@@ -310,8 +310,15 @@ impl Lattice {
             let Some(Deed::Write { key, value, .. }) = earlier.last() else {
                 continue;
             };
-            let again =
-                |deed: &Deed| matches!(deed, Deed::Write { key: other, .. } if other == key);
+            // A deletion after a deletion does nothing.
+            let again = |deed: &Deed| match deed {
+                Deed::Write {
+                    key: other,
+                    value: last,
+                    ..
+                } => other == key && (value.is_some() || last.is_some()),
+                _ => false,
+            };
             if later.iter().any(again) {
                 self.uncommitted.extend(*value);
                 earlier[at] = Deed::Nothing { key: *key };
