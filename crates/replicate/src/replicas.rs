@@ -153,6 +153,12 @@ impl Replicas {
         self.lead.excess(now, self.stamp_us())
     }
 
+    /// By how many milliseconds the wall clock has jumped ahead, if stamps do not follow it.
+    #[inline]
+    pub fn ahead_ms(&mut self, now: Now) -> u64 {
+        now.unix_us.saturating_sub(self.lead.real(now)) / 1000
+    }
+
     /// A write was refused as clocks lead too far.
     pub fn on_refused(&mut self) {
         self.figures.clock_refused += 1;

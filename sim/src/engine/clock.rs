@@ -51,9 +51,58 @@ impl Clock {
     }
 }
 
+/// A jump ahead by less is followed at once by the keys of lattice keyspaces, and another one after this time at the
+/// latest: the limits, and what readings may differ.
+const FOLLOWED_US: i64 = 9_000_000;
+const TRIAL_US: u64 = 65_000_000;
+
+impl Clock {
+    /// The same, as keys of lattice keyspaces may take it: a jump ahead is not followed at once.
+    pub fn followed_ms(&self, from_us: u64, to_us: u64) -> (i64, i64) {
+        let (mut low, high) = self.range_ms(from_us, to_us);
+        let mut followed = self.offsets[0].1;
+        for (start, offset) in self.offsets.iter().filter(|(start, _)| *start <= from_us) {
+            let is_new = from_us - start < TRIAL_US;
+            if offset - followed < FOLLOWED_US || !is_new {
+                followed = *offset;
+            }
+        }
+        for (_, offset) in self.offsets.iter().filter(|(start, _)| *start > from_us) {
+            followed = followed.min(*offset);
+        }
+        low = low.min((from_us as i64 + followed).div_euclid(1000));
+        (low, high)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_jump_ahead_is_followed_later() {
+        let mut clock = Clock::default();
+        let start = START_US / 1000;
+        clock.jump(1_000_000, 5_000_000);
+        assert_eq!(
+            clock.followed_ms(2_000_000, 3_000_000),
+            (start + 7_000, start + 8_000)
+        );
+        clock.jump(4_000_000, 600_000_000);
+        assert_eq!(
+            clock.followed_ms(5_000_000, 5_000_000),
+            (start + 10_000, start + 610_000)
+        );
+        assert_eq!(
+            clock.followed_ms(70_000_000, 70_000_000),
+            (start + 675_000, start + 675_000)
+        );
+        clock.jump(75_000_000, -605_000_000);
+        assert_eq!(
+            clock.followed_ms(76_000_000, 76_000_000),
+            (start + 76_000, start + 76_000)
+        );
+    }
 
     #[test]
     fn jumps_widen_the_range() {

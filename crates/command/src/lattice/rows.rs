@@ -63,7 +63,8 @@ const COUNTS: &str = "Additions of all replicas add up; replies the sum as this 
     A SET replaces the additions that it has seen or that are made at the same time";
 const LAST_WINS: &str = "Of two writes at the same time the one with the higher stamp stays";
 const SETS: &str = "Of two writes at the same time the one with the higher stamp stays. Sets or \
-    clears the deadline as well; with KEEPTTL a deadline that is set at the same time stays";
+    clears the deadline as well; with KEEPTTL a deadline that is set at the same time stays if the \
+    replica shows a value, and where it shows none the new value has none";
 const OBSERVES: &str = "What replicas add at the same time is counted as if one had added it all. \
     Replies as this replica knows it. Refused where SET has written the string";
 const REMOVES: &str = "Takes away what this replica shows; what is added elsewhere at the same \

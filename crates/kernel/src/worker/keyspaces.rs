@@ -170,6 +170,14 @@ impl<P: Program> Worker<P> {
         self.lattice.table().version() as u16
     }
 
+    /// Call it when a step begins, with the clocks as they are read.
+    #[inline]
+    pub fn look_at_clock(&mut self, now: Now) {
+        if self.placement.has_lattice() {
+            self.lattice.look_at_clock(now, &mut self.shard);
+        }
+    }
+
     /// Called before a command where there are lattice keyspaces; false if it is refused.
     #[inline(never)]
     pub(super) fn begin_lattice(

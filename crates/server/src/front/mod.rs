@@ -412,6 +412,7 @@ impl Actor for Front {
     fn step(&mut self, now: Now, input: Input<'_, Message>, fx: &mut Effects<Message>) {
         self.account(now);
         self.kernel.look_at_limit();
+        self.kernel.look_at_clock(now);
         self.begin_durability(now);
         match input {
             Input::Opened { conn, info } if is_of_peers(&info) => {

@@ -73,8 +73,8 @@ impl Db {
                 return false;
             }
             if *budget == 0 {
-                // There may be many expired keys whose removal other nodes decide.
-                return removed || env.guests.is_none();
+                // There may be many keys that are due and stay: other nodes decide their removal, or the clock has jumped.
+                return removed || env.guests.is_none() && self.ahead_ms == 0;
             }
             *budget -= 1;
             let is_it = |handle| self.expiry_of(handle) == Some(at);
@@ -83,15 +83,15 @@ impl Db {
                 .find(hash, is_it)
                 // invariant: a key leaves index and expiry order together
                 .expect("a pair stands for a record");
-            if self.is_guest(handle, env) {
+            if self.is_guest(handle, env) || !self.is_due(handle, now_ms) {
                 next = self.expiry.after(at, hash);
                 continue;
             }
             removed = true;
             self.expire_one(Found { position, handle }, hash, env);
-            next = match env.guests {
-                None => self.expiry.first(),
-                Some(_) => self.expiry.from(at, hash),
+            next = match env.guests.is_some() || self.ahead_ms > 0 {
+                false => self.expiry.first(),
+                true => self.expiry.from(at, hash),
             };
         }
         false

@@ -96,6 +96,8 @@ pub struct Lattice {
     changes: Changeset,
     /// The last time of a stamp that was issued or observed, in Unix milliseconds.
     reached_ms: u64,
+    /// By how many milliseconds the wall clock has jumped ahead, as long as it is not followed.
+    pub(super) ahead_ms: u64,
 }
 
 impl Lattice {
@@ -159,14 +161,14 @@ impl Lattice {
         self.reached_ms = self.reached_ms.max(stamp_us / 1000);
     }
 
-    /// The time in Unix milliseconds from which the deadlines of replicated keys count: the later of the wall clock and
-    /// the clock of the stamps. At time zero, of walks that are to see everything, nothing has expired.
+    /// The time in Unix milliseconds from which the deadlines of replicated keys count: the later of the wall clock,
+    /// without a jump ahead that is not followed, and the clock of the stamps. At time zero, of walks that are to see everything, nothing has expired.
     #[inline]
     pub(super) fn time_ms(&self, now: Now) -> u64 {
         match now.unix_ms() {
             0 => 0,
             wall if planted::is(Planted::DeadlineByWall) => wall,
-            wall => wall.max(self.reached_ms),
+            wall => wall.saturating_sub(self.ahead_ms).max(self.reached_ms),
         }
     }
 

@@ -307,23 +307,6 @@ impl Shard {
         self.env.lattice.bar();
     }
 
-    /// A stamp with this time, in microseconds, was issued or observed.
-    #[inline]
-    pub fn reach(&mut self, stamp_us: u64) {
-        self.env.lattice.reach(stamp_us);
-    }
-
-    /// The time in Unix milliseconds from which a deadline of this key counts.
-    #[inline]
-    pub fn time_ms(&self, key: Key<'_>, now: Now) -> u64 {
-        let time = self.env.lattice.time_ms(now);
-        if time > now.unix_ms() && self.env.lattice.keyed(key).is_some() {
-            time
-        } else {
-            now.unix_ms()
-        }
-    }
-
     /// The command has ended.
     #[inline]
     pub fn end_lattice(&mut self) -> Option<Ended> {

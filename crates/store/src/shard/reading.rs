@@ -1,4 +1,4 @@
-//! Reading values, and walking over keys.
+//! Reading values, walking over keys, and the time from which they expire.
 
 use super::Shard;
 use super::causal::{self, note_read};
@@ -10,6 +10,33 @@ use rufous_base::rng::Rng;
 use rufous_datatype::object::{Registered, Tag};
 
 impl Shard {
+    /// A stamp with this time, in microseconds, was issued or observed.
+    #[inline]
+    pub fn reach(&mut self, stamp_us: u64) {
+        self.env.lattice.reach(stamp_us);
+    }
+
+    /// The wall clock has jumped ahead by so many milliseconds, and is not followed yet: replicated keys do not expire
+    /// by it. Zero: it is right, as far as is known.
+    #[inline]
+    pub fn set_clock_ahead(&mut self, ms: u64) {
+        if self.env.lattice.ahead_ms != ms {
+            self.env.lattice.ahead_ms = ms;
+            self.dbs.iter_mut().for_each(|db| db.ahead_ms = ms);
+        }
+    }
+
+    /// The time in Unix milliseconds from which a deadline of this key counts.
+    #[inline]
+    pub fn time_ms(&self, key: Key<'_>, now: Now) -> u64 {
+        let time = self.env.lattice.time_ms(now);
+        if time != now.unix_ms() && self.env.lattice.keyed(key).is_some() {
+            time
+        } else {
+            now.unix_ms()
+        }
+    }
+
     /// The value, as an access to the key; counted as a hit or a miss.
     #[inline]
     pub fn read(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Any<'_>> {

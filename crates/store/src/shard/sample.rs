@@ -106,7 +106,7 @@ impl Shard {
             return Eviction::Kept;
         }
         let found = Found { position, handle };
-        if drawn.expire_at.is_some_and(|at| at <= now.unix_ms()) {
+        if drawn.expire_at.is_some() && db.is_due(handle, now.unix_ms()) {
             db.expire_one(found, drawn.hash, &mut self.env);
             return Eviction::Expired;
         }

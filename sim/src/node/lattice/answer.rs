@@ -116,7 +116,7 @@ impl Lattice {
                 by_us / 1_000_000
             ));
         }
-        let reading_ms = self.clock.range_ms(act.asked_us, now_us).0;
+        let reading_ms = self.clock.followed_ms(act.asked_us, now_us).0;
         let act = &self.acts[number];
         self.clocks.note(act, now_us, reading_ms);
         Ok(())

@@ -52,13 +52,13 @@ impl Lattice {
 
     /// The highest reading of the wall clock until then: no stamp is above it.
     fn highest_ms(&self, until_us: u64) -> i64 {
-        self.clock.range_ms(0, until_us).1
+        self.clock.followed_ms(0, until_us).1
     }
 
     /// From when to when the deadline counts that an act sets on a key, in Unix milliseconds.
     pub(super) fn counted_from(&self, key: usize, act: &Act, now_us: u64) -> (i64, i64) {
         let until_us = act.answered_us.min(now_us);
-        let (low, high) = self.clock.range_ms(act.asked_us, until_us);
+        let (low, high) = self.clock.followed_ms(act.asked_us, until_us);
         if self.is_steady {
             return (low, high);
         }
@@ -138,9 +138,9 @@ impl Lattice {
                 };
                 // The clock of stamps does not go back with the wall clock.
                 let from_us = if self.is_steady { set.act.asked_us } else { 0 };
-                let may_have_come = low <= self.clock.range_ms(from_us, now_us).1;
+                let may_have_come = low <= self.clock.followed_ms(from_us, now_us).1;
                 // Written since, by a clock that was never put back.
-                let since = self.clock.range_ms(made.asked_us, made.asked_us).0 > high;
+                let since = self.clock.followed_ms(made.asked_us, made.asked_us).0 > high;
                 let is_since = self.is_steady && since && set.act.is_before(made);
                 // In time, another was set, or none.
                 let in_time = |other: &Timing<'_>| {
@@ -149,7 +149,7 @@ impl Lattice {
                         && other.was_there
                         && is_sure(other.number)
                         && set.act.is_before(other.act)
-                        && self.clock.range_ms(answered, answered).1 < low
+                        && self.clock.followed_ms(answered, answered).1 < low
                 };
                 may_have_come && !is_since && !self.timings(key).any(|other| in_time(&other))
             })
@@ -157,7 +157,7 @@ impl Lattice {
 
     /// Whether one may come, or has just come, between these times.
     pub(super) fn comes_between(&self, key: usize, from_us: u64, now_us: u64) -> bool {
-        let (first, last) = self.clock.range_ms(from_us, now_us);
+        let (first, last) = self.clock.followed_ms(from_us, now_us);
         self.timings(key).any(|set| {
             let range = self.range(&set, now_us);
             range.is_some_and(|(low, high)| low <= last && first <= high)
@@ -174,7 +174,7 @@ impl Lattice {
         if !self.keys[key].alone {
             return BTreeSet::new();
         }
-        let now = self.clock.range_ms(from_us, from_us).0;
+        let now = self.clock.followed_ms(from_us, from_us).0;
         let counts = |set: &Timing<'_>| {
             let range = self.range(set, from_us);
             let range = range.filter(|_| set.was_there && is_sure(set.number));
@@ -190,7 +190,7 @@ impl Lattice {
                 let is_answered = act.answered_us != u64::MAX;
                 let in_time = self.is_steady
                     && is_answered
-                    && self.clock.range_ms(act.answered_us, act.answered_us).1 < low;
+                    && self.clock.followed_ms(act.answered_us, act.answered_us).1 < low;
                 let is_earlier = is_answered && number < set.number;
                 if (in_time || is_earlier) && !self.is_replaced(key, &set, number, high) {
                     gone.extend(act.deeds.iter().flat_map(Deed::makes));
@@ -213,7 +213,7 @@ impl Lattice {
             let is_earlier = before && number < set.number || act.is_before(set.act);
             let is_later =
                 is_answered(made) && (number > made && before || self.acts[made].is_before(act));
-            let is_over = self.clock.range_ms(act.asked_us, act.asked_us).0 > high + LATE_MS;
+            let is_over = self.clock.followed_ms(act.asked_us, act.asked_us).0 > high + LATE_MS;
             !act.refused && act.deeds.iter().any(removes) && !is_earlier && !is_later && !is_over
         };
         removals.copied().any(may_void)
@@ -221,7 +221,7 @@ impl Lattice {
                 let is_earlier = is_answered(other.number) && other.number < set.number;
                 let asked = self
                     .clock
-                    .range_ms(other.act.asked_us, other.act.asked_us)
+                    .followed_ms(other.act.asked_us, other.act.asked_us)
                     .0;
                 other.number != set.number && !is_earlier && asked <= high + LATE_MS
             })

@@ -53,6 +53,12 @@ impl Lattices {
         shard.reach(self.replicas.stamp_us());
     }
 
+    /// The clocks are read: keys do not expire by a wall clock that is not followed.
+    #[inline]
+    pub(in crate::worker) fn look_at_clock(&mut self, now: Now, shard: &mut Shard) {
+        shard.set_clock_ahead(self.replicas.ahead_ms(now));
+    }
+
     /// A request is refused for that.
     pub(in crate::worker) fn on_refused(&mut self) {
         self.replicas.on_refused();

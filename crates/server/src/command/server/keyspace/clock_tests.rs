@@ -108,6 +108,41 @@ fn a_wall_clock_that_was_ahead_leaves_nothing_behind() {
 }
 
 #[test]
+fn keys_do_not_expire_by_a_wall_clock_that_was_ahead() {
+    let (mut rig, a, b) = carts();
+    rig.check_on(a, "SET cart:text v EX 3600", "+OK\r\n");
+    for (write, key) in [
+        ("INCR cart:n", "cart:n"),
+        ("SADD cart:set v", "cart:set"),
+        ("HSET cart:hash f v", "cart:hash"),
+    ] {
+        rig.check_on(a, write, ":1\r\n");
+        rig.check_on(a, &format!("EXPIRE {key} 3600"), ":1\r\n");
+    }
+    rig.check_on(a, "SET strict v EX 3600", "+OK\r\n");
+    rig.advance_ms(1_000);
+    let all = "EXISTS cart:text cart:n cart:set cart:hash";
+    let half_a_day = 43_200;
+    rig.jump_s(half_a_day);
+    for _ in 0..20 {
+        rig.check_on(b, all, ":4\r\n");
+        rig.check_on(a, "TTL strict", ":-2\r\n");
+        rig.advance_ms(250);
+    }
+    rig.check_on(b, "TTL cart:set", ":3594\r\n");
+    rig.jump_s(-half_a_day);
+    for client in [a, b] {
+        rig.check_on(client, all, ":4\r\n");
+        rig.advance_ms(300);
+    }
+    rig.check_on(b, "INCR cart:n", ":2\r\n");
+    rig.advance_ms(300);
+    rig.check_on(a, "GET cart:n", "$1\r\n2\r\n");
+    rig.advance_ms(3_600_000);
+    rig.check_on(a, all, ":0\r\n");
+}
+
+#[test]
 fn deadlines_count_from_stamps_that_lead_the_wall_clock() {
     let (mut rig, a, b) = carts();
     rig.check_on(a, "SET cart:old x", "+OK\r\n");
