@@ -1,7 +1,7 @@
 //! A small blocking client for everything around the measurements: readiness, server facts, owners
 //! of keys. Replies are bounded, since what answers on a port may not be what was expected.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
@@ -101,6 +101,16 @@ impl Client {
             .get_mut()
             .write_all(bytes)
             .context("writing to the server")
+    }
+
+    /// False if the server has ended the connection, as a client finds out that looks before it sends.
+    pub fn is_open(&self) -> bool {
+        let stream = self.reader.get_ref();
+        let peeked = stream
+            .set_nonblocking(true)
+            .and_then(|()| stream.peek(&mut [0]));
+        let waits = matches!(&peeked, Err(error) if error.kind() == ErrorKind::WouldBlock);
+        stream.set_nonblocking(false).is_ok() && waits
     }
 
     pub fn receive(&mut self) -> Result<Reply> {

@@ -36,6 +36,8 @@ use writers::{Load, Pace, Seen};
 const VALUE_BYTES: usize = 64;
 /// Nodes that the cluster begins with.
 const NODES: usize = 3;
+/// The only phase in which clients may meet errors.
+const KILLED: &str = "node 1 is killed";
 /// Wrong answers that are shown.
 const SHOWN: usize = 20;
 
@@ -126,7 +128,21 @@ pub fn run(options: &Options) -> Result<bool> {
     );
     happened?;
     println!("\n4. The account");
-    account(&nodes, &clients, Duration::ZERO..load.began.elapsed())
+    let is_right = account(&nodes, &clients, Duration::ZERO..load.began.elapsed())?;
+    let planned = phases.iter().filter(|phase| phase.name != KILLED);
+    let met: u64 = planned
+        .flat_map(|phase| {
+            let during = &phase.during;
+            clients
+                .iter()
+                .map(|(_, seen)| Summary::of(&seen.records, during.clone()))
+        })
+        .flat_map(|summary| summary.errors.into_values())
+        .sum();
+    if met > 0 {
+        println!("{met} errors while nodes came and went as planned.");
+    }
+    Ok(is_right && met == 0)
 }
 
 /// What happens to the nodes.
@@ -158,7 +174,7 @@ fn happen(
     phase("three nodes", nodes, &|_| Ok(Vec::new()))?;
     phase("a fourth joins", nodes, &joins)?;
     phase("node 2 drains and stops", nodes, &drains)?;
-    phase("node 1 is killed", nodes, &is_killed)
+    phase(KILLED, nodes, &is_killed)
 }
 
 fn joins(nodes: &mut Nodes) -> Result<Vec<String>> {

@@ -204,7 +204,12 @@ impl Plain {
 
     fn once(&mut self, words: &[Vec<u8>]) -> (Outcome, Option<String>) {
         let client = match self.client.take() {
-            Some(client) => Ok(client),
+            Some(client) if client.is_open() => Ok(client),
+            // The node has stopped: its clients go to another one.
+            Some(_) => {
+                self.at = (self.at + 1) % self.doors.len();
+                Client::connect_within(self.doors[self.at], PATIENCE)
+            }
             None => Client::connect_within(self.doors[self.at], PATIENCE),
         };
         let Ok(mut client) = client else {

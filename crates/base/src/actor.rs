@@ -233,6 +233,9 @@ pub struct Effects<M> {
     /// To other workers of this node.
     pub messages: Vec<(WorkerId, M)>,
     pub closes: Vec<(ConnId, Close)>,
+    /// Connections to be closed at the end of the turn if they are idle: no reply to them waits, and
+    /// nothing that the peer has sent is unread. Others stay open, and the actor may ask again.
+    pub idle_closes: Vec<ConnId>,
     /// Connections to stop reading from (`true`) or to read again (`false`).
     pub holds: Vec<(ConnId, bool)>,
     /// Connections for which `Drained` is wanted, also if little output waits: it
@@ -271,6 +274,7 @@ impl<M> Default for Effects<M> {
             at_once: Sends::default(),
             messages: Vec::new(),
             closes: Vec::new(),
+            idle_closes: Vec::new(),
             holds: Vec::new(),
             drains: Vec::new(),
             backlogs: Vec::new(),

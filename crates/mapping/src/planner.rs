@@ -9,7 +9,8 @@
 //! 2. A complete learner becomes the last member.
 //! 3. If it has all members that the ring wants, it takes the ring's order, and surplus members
 //!    leave; a surplus head first becomes the last member, which leaves when it has reported that
-//!    no client waits for its writes.
+//!    no client waits for its writes. A draining node stays a member without slots until it stops, so
+//!    that requests of its clients are forwarded.
 //! 4. A node that the ring wants and the chain lacks becomes its learner, if that node does not
 //!    learn too many slots already, was a member in the epoch before, and the members and it hear
 //!    one another: heads wait for its leases.
@@ -186,7 +187,8 @@ fn settle(next: &mut Mapping, state: &MemberStates<'_>) -> bool {
     }
     let mut changed = false;
     for no in drained {
-        if !next.ring.has(no) && !named.contains(&no) {
+        // While it runs it stays a member without slots: it passes requests of its clients on.
+        if state.is_gone(next, no) && !next.ring.has(no) && !named.contains(&no) {
             next.members.remove(&no);
             changed = true;
         }

@@ -2,13 +2,15 @@
 
 use crate::process;
 use rufous::runtime::{
-    DirError, DirLock, Handle, Listen, LocalConnection, Runtime, StartError, lock_data_dir, start,
+    DirError, DirLock, Handle, Listen, LocalConnection, Runtime, StartError, Untold, lock_data_dir,
+    start,
 };
+use rufous_base::WorkerId;
 use rufous_resp::reply::{Reply, ReplyParser};
 use rufous_server::cluster::{ClusterError, Joining};
 use rufous_server::config::Config;
-use rufous_server::front::Front;
 use rufous_server::front::shared::Shared;
+use rufous_server::front::{Front, Message};
 use rufous_server::tls::{self, Certificates, TlsError};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -39,6 +41,11 @@ pub enum NodeError {
     #[error(transparent)]
     Cluster(#[from] ClusterError),
 }
+
+/// How long a node that stops waits for its clients' last requests.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// Delay before a worker is told something again.
+const UNTOLD: Duration = Duration::from_millis(5);
 
 /// A server with its threads. Dropping it stops them.
 pub struct Node {
@@ -96,6 +103,7 @@ impl Node {
             keepalive: (config.tcp_keepalive_s > 0)
                 .then(|| Duration::from_secs(config.tcp_keepalive_s)),
             data_dir: folder.as_ref().map(|folder| folder.path().to_path_buf()),
+            farewell: FAREWELL,
             ..Default::default()
         };
         if let Some(joining) = &joining {
@@ -107,6 +115,7 @@ impl Node {
         })?;
         first_steps(&runtime, shared.workers);
         process::watch(&runtime, Arc::clone(&shared));
+        take_leave(&runtime);
         if let Some(certificates) = &certificates {
             tls::watch(&runtime, Arc::clone(certificates), Arc::clone(&shared));
         }
@@ -184,6 +193,20 @@ fn first_steps(handle: &Handle, workers: usize) {
     // A node that stops already needs none.
     let all: Vec<_> = (0..workers).filter_map(|_| handle.connect().ok()).collect();
     drop(all);
+}
+
+/// Has the workers close the connections of clients, between two requests, once the node stops.
+fn take_leave(runtime: &Runtime<Front>) {
+    let (handle, teller) = (runtime.handle(), runtime.teller());
+    handle.clone().spawn(async move {
+        handle.stopping().await;
+        for worker in 0..teller.workers() {
+            let worker = WorkerId(worker as u16);
+            while let Err(Untold::Full(_)) = teller.tell(worker, Message::Farewell) {
+                tokio::time::sleep(UNTOLD).await;
+            }
+        }
+    });
 }
 
 /// How many clients there are files for.

@@ -71,7 +71,10 @@ pub struct Config {
     /// the disk fails. The caller holds a [`crate::DirLock`] of it until
     /// [`crate::Runtime::join`] has returned.
     pub data_dir: Option<PathBuf>,
-    /// How long stopping waits for actors to finish and for replies to leave.
+    /// How long a node that stops serves as before, so that its actors can close the connections of
+    /// clients between two requests; it ends earlier without clients.
+    pub farewell: Duration,
+    /// How long stopping waits after that for actors to finish and for replies to leave.
     pub drain: Duration,
 }
 
@@ -96,6 +99,7 @@ impl Default for Config {
             output_hard_limit: OUTPUT_HARD_LIMIT,
             output_total_limit: OUTPUT_TOTAL_LIMIT,
             data_dir: None,
+            farewell: Duration::ZERO,
             drain: Duration::from_secs(10),
         }
     }

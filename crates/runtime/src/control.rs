@@ -9,16 +9,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// Replies get this long to leave, even where actors took all the time there was.
 const LEAST_FLUSH: Duration = Duration::from_millis(500);
+/// How often a stopping node looks whether its clients have left.
+const LOOK: Duration = Duration::from_millis(2);
 
 pub(crate) struct Control {
     pub(crate) shared: Arc<Shared>,
     pub(crate) reports: UnboundedReceiver<Report>,
     pub(crate) listeners: Vec<Bound>,
     pub(crate) dialling: Dialling,
+    pub(crate) farewell: Duration,
     pub(crate) drain: Duration,
 }
 
@@ -34,18 +37,22 @@ impl Control {
         let mut dials = JoinSet::new();
         while !tally.stop {
             match self.reports.recv().await {
-                Some(Report::Dial(worker, wanted)) => {
-                    while dials.try_join_next().is_some() {}
-                    let (shared, how) = (Arc::clone(&self.shared), self.dialling.clone());
-                    dials.spawn(dial(shared, how, worker, wanted));
-                }
-                Some(report) => tally.count(report),
+                Some(report) => self.hear(report, &mut tally, &mut dials),
                 None => return,
             }
         }
         tracing::info!("stopping");
         // Waits until the sockets are closed: from now on no client can connect.
         acceptors.shutdown().await;
+        let until = Instant::now() + self.farewell;
+        while self.shared.clients() > 0 && Instant::now() < until {
+            match timeout(LOOK, self.reports.recv()).await {
+                Ok(Some(report)) => self.hear(report, &mut tally, &mut dials),
+                Ok(None) => return,
+                Err(_) => {}
+            }
+        }
+        self.shared.set_left_by_all();
         dials.shutdown().await;
         let mut deadline = Instant::now() + self.drain;
         let workers = self.shared.inboxes.len();
@@ -79,6 +86,17 @@ impl Control {
         }
         self.end_last(deadline).await;
         tracing::info!("stopped");
+    }
+
+    fn hear(&self, report: Report, tally: &mut Tally, dials: &mut JoinSet<()>) {
+        match report {
+            Report::Dial(worker, wanted) => {
+                while dials.try_join_next().is_some() {}
+                let (shared, how) = (Arc::clone(&self.shared), self.dialling.clone());
+                dials.spawn(dial(shared, how, worker, wanted));
+            }
+            report => tally.count(report),
+        }
     }
 
     /// Waits for what wants to be waited for, not for ever.

@@ -63,6 +63,13 @@ impl Gate {
         self.held_bytes > HELD_BYTES
     }
 
+    /// Whether output waits for a connection.
+    pub(crate) fn awaits(&self, conn: ConnId) -> bool {
+        let all = self.logging.iter().chain(&self.waiting);
+        all.flat_map(|held| &held.writes)
+            .any(|write| write.conn == conn)
+    }
+
     /// Lets go what waited for gates up to `passed`, and for the log up to `logged`.
     pub(crate) fn release(&mut self, passed: u64, logged: u64, sockets: &mut Sockets) {
         let logged = logged.max(passed);
@@ -76,6 +83,7 @@ impl Gate {
     }
 
     fn send(&mut self, held: Held, sockets: &mut Sockets) {
+        sockets.hold_for_end(&held.closes);
         sockets.send(&held.output, &held.writes);
         for (conn, close) in &held.closes {
             sockets.close(*conn, *close);

@@ -112,6 +112,7 @@ where
             tls: config.dial_tls.clone(),
             keepalive: config.keepalive.map(listen::keepalive),
         },
+        farewell: config.farewell,
         drain: config.drain,
     };
     let posts = mesh::<A::Message>(&bells, &stats, config.ring_messages);
@@ -319,6 +320,16 @@ impl Handle {
         async move {
             // Without a sender the node is gone.
             let _ = stopping.wait_for(|stopping| *stopping).await;
+        }
+    }
+
+    /// Is ready when the node stops and serves no client any more: see
+    /// [`farewell`](crate::Config::farewell).
+    pub fn is_left(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut left = self.shared.left_by_all();
+        async move {
+            // Without a sender the node is gone.
+            let _ = left.wait_for(|left| *left).await;
         }
     }
 

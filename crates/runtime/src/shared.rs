@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     peers: AtomicUsize,
     max_clients: AtomicUsize,
     stopping: watch::Sender<bool>,
+    /// A stopping node serves no client any more.
+    left: watch::Sender<bool>,
     /// What the end of the node waits for.
     last: Mutex<Vec<JoinHandle<()>>>,
     /// Bounded: at most one `Stop`, one or two reports of each worker, and as
@@ -107,6 +109,7 @@ impl Shared {
             peers: AtomicUsize::new(0),
             max_clients: AtomicUsize::new(max_clients),
             stopping: watch::Sender::new(false),
+            left: watch::Sender::new(false),
             last: Mutex::default(),
             reports,
             rejected: AtomicU64::new(0),
@@ -166,6 +169,19 @@ impl Shared {
 
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
         self.stopping.subscribe()
+    }
+
+    pub(crate) fn set_left_by_all(&self) {
+        self.left.send_replace(true);
+    }
+
+    pub(crate) fn left_by_all(&self) -> watch::Receiver<bool> {
+        self.left.subscribe()
+    }
+
+    /// Connections of clients.
+    pub(crate) fn clients(&self) -> usize {
+        self.clients.load(Ordering::Relaxed)
     }
 
     /// Has the end of the node wait for it.

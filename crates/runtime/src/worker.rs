@@ -400,6 +400,7 @@ impl<A: Actor> Worker<A> {
             self.gate.abandon(until, sockets);
         }
         self.parts.stats.held_turns.set(self.gate.len() as u64);
+        sockets.hold_for_end(&fx.closes);
         if !fx.writes.is_empty() {
             sockets.send(&fx.output, &fx.writes);
             fx.writes.clear();
@@ -413,6 +414,11 @@ impl<A: Actor> Worker<A> {
         }
         for conn in fx.drains.drain(..) {
             sockets.tell_when_drained(conn);
+        }
+        for conn in fx.idle_closes.drain(..) {
+            if !self.gate.awaits(conn) {
+                sockets.close_if_idle(conn);
+            }
         }
     }
 

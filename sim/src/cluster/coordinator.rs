@@ -70,9 +70,12 @@ impl Coordinator {
         self.mapping.number_of(id)
     }
 
-    /// It is no member.
+    /// It is no member, or one that drains and has given all away.
     pub(super) fn has_left(&self, id: NodeId) -> bool {
-        self.number_of(id).is_none()
+        let mapping = &self.mapping;
+        let is_empty = |no| !mapping.ring.has(no) && !mapping.chains.name(no);
+        self.number_of(id)
+            .is_none_or(|no| mapping.members[&no].drains && is_empty(no))
     }
 
     fn stored(&self) -> Option<Stored<'_>> {

@@ -213,8 +213,17 @@ impl Forwarding {
         nodes.into_iter().for_each(|no| self.send(no));
     }
 
-    /// The node stops: everything in flight is given up.
-    pub fn on_stop<R: Fn(NodeNo) -> bool>(&mut self, routing: &Routing<'_, R>) {
+    /// The node stops: what has not been sent is given up, and nothing is sent again. Replies to the
+    /// rest are on their way.
+    pub fn on_stop(&mut self) {
+        self.stops = true;
+        for waiting in std::mem::take(&mut self.waiting).into_values() {
+            self.fail(&waiting.asked, STOPPING.into());
+        }
+    }
+
+    /// The node stops and has waited long enough: everything in flight is given up.
+    pub fn on_given_up<R: Fn(NodeNo) -> bool>(&mut self, routing: &Routing<'_, R>) {
         for no in self.nodes.keys().copied().collect::<Vec<_>>() {
             let all = self.nodes.get_mut(&no).map(Toward::take_all);
             for (asked, was_sent) in all.into_iter().flatten() {
@@ -224,9 +233,6 @@ impl Forwarding {
                     self.fail(&asked, STOPPING.into());
                 }
             }
-        }
-        for waiting in std::mem::take(&mut self.waiting).into_values() {
-            self.fail(&waiting.asked, STOPPING.into());
         }
     }
 

@@ -101,16 +101,25 @@ mod tests {
     }
 
     #[test]
-    fn who_has_drained_and_is_still_there_does_not_come_in_again() {
+    fn who_has_drained_is_a_member_without_slots_until_it_stops() {
         let (mut mapping, mut seen) = cluster(3);
         says(&mut seen, 2, |node| node.drains = true);
         settle(&mut mapping, &mut seen);
-        assert_eq!(mapping.members.len(), 2);
+        assert!(!mapping.ring.has(NodeNo(2)) && !mapping.chains.name(NodeNo(2)));
+        assert_eq!(mapping.members.len(), 3);
         assert_eq!(next(&mapping, &seen, &Limits::default()), None);
-        // The drain is withdrawn: the node is a new member.
+        // The drain is withdrawn: it is the same member.
         says(&mut seen, 2, |node| node.drains = false);
         settle(&mut mapping, &mut seen);
-        assert_eq!(mapping.members.len(), 3);
+        assert!(slots_of(&mapping, 2) > 0);
+        says(&mut seen, 2, |node| node.drains = true);
+        settle(&mut mapping, &mut seen);
+        let stopped = seen.alive.remove(&node(2).id).expect("alive");
+        settle(&mut mapping, &mut seen);
+        assert_eq!(mapping.members.len(), 2);
+        // Registered again before it has ended: it does not come in.
+        seen.alive.insert(stopped.id, stopped);
+        assert_eq!(next(&mapping, &seen, &Limits::default()), None);
     }
 
     #[test]

@@ -69,6 +69,12 @@ impl<'a> MemberStates<'a> {
         state
     }
 
+    /// Whether the member does not run.
+    pub(super) fn is_gone(&self, mapping: &Mapping, no: NodeNo) -> bool {
+        let member = mapping.members.get(&no);
+        member.is_some_and(|member| !self.seen.alive.contains_key(&member.id))
+    }
+
     /// Whether a node and all members of a chain hear one another.
     fn is_heard(&self, node: NodeNo, chain: &Chain) -> bool {
         let pair = |no: &NodeNo| (node.min(*no), node.max(*no));

@@ -188,9 +188,13 @@ fn nodes_join_one_after_the_other_and_leave_again() {
     let leaver = world.number(1).expect("a member");
     world.seen.draining.insert(leaver);
     world.settle();
+    assert!(!world.mapping.chains.name(leaver) && !world.mapping.ring.has(leaver));
+    // It passes on requests of its clients until it stops.
+    assert!(world.mapping.members.contains_key(&leaver));
+    world.stop(1);
+    world.settle();
     world.check_rest();
     assert!(!world.mapping.members.contains_key(&leaver));
-    assert!(!world.mapping.chains.name(leaver));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod alone;
 mod doubt;
+mod drained;
 mod fake;
 mod gossip;
 mod groups;

@@ -296,6 +296,17 @@ impl Sockets {
         }
     }
 
+    /// Prepares connections for the replies that they are closed after.
+    pub(crate) fn hold_for_end(&mut self, closes: &[(ConnId, Close)]) {
+        for (conn, close) in closes {
+            if *close == Close::AfterReplies
+                && let Some(conn) = self.get(*conn)
+            {
+                conn.stream.hold_for_end();
+            }
+        }
+    }
+
     /// Closes a connection; `Event::Gone` follows.
     pub(crate) fn close(&mut self, id: ConnId, close: Close) {
         let Some(conn) = self.get(id) else { return };
@@ -303,6 +314,14 @@ impl Sockets {
             Close::Now => self.drop_now(id.slot),
             Close::AfterReplies if conn.is_sent() => self.finish(id.slot),
             Close::AfterReplies => conn.closing = true,
+        }
+    }
+
+    /// Closes a connection if nothing is to be sent to it and nothing that the peer has sent is unread.
+    pub(crate) fn close_if_idle(&mut self, id: ConnId) {
+        let idle = |conn: &mut Conn| conn.is_sent() && !conn.stream.has_unread();
+        if self.get(id).is_some_and(idle) {
+            self.finish(id.slot);
         }
     }
 

@@ -4,6 +4,7 @@
 
 use super::tls::TlsStream;
 use crate::inbox::Incoming;
+use rustix::net::{RecvFlags, recv};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -103,6 +104,32 @@ impl Stream {
             Self::Tls(s) => s.poll_flush(cx),
             Self::Tcp(_) | Self::Unix(_) | Self::Local(_) => Poll::Ready(Ok(())),
         }
+    }
+
+    /// Whether bytes have arrived that were not read.
+    pub(super) fn has_unread(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let mut byte = [0];
+        let peeked = match self {
+            Self::Tcp(s) => recv(s, &mut byte, flags),
+            // Between two reads no bytes wait in its session.
+            Self::Tls(s) => recv(&s.socket, &mut byte, flags),
+            Self::Unix(s) => recv(s, &mut byte, flags),
+            Self::Local(_) => return false,
+        };
+        peeked.is_ok_and(|(_, read)| read > 0)
+    }
+
+    /// The next bytes are the last ones: TCP sends them together with its end, so that a peer that
+    /// has read them finds the connection ended, and sends no request into it.
+    pub(super) fn hold_for_end(&self) {
+        let socket = match self {
+            Self::Tcp(s) => s,
+            Self::Tls(s) => &s.socket,
+            Self::Unix(_) | Self::Local(_) => return,
+        };
+        // Without it the peer finds out a moment later.
+        let _ = rustix::net::sockopt::set_tcp_cork(socket, true);
     }
 
     /// Ends a connection whose last replies have been handed to the kernel.

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 /// Does what its clients say, a word at a time:
 /// `+` answers behind a new gate, `.` without one, `q` likewise and closes, `x` closes at once,
 /// `l` answers what only the log has to have, behind a new gate,
-/// `d` asks for a `Drained`, a digit passes gates up to it, `A` to `Z` likewise in the log alone, `*` all, `!` abandons and
+/// `i` closes if the connection is idle, `d` asks for a `Drained`, a digit passes gates up to it, `A` to `Z` likewise in the log alone, `*` all, `!` abandons and
 /// answers, `-` likewise but for what waits for the log alone, `?` abandons what it answers as well. A `Drained` answers `D`.
 #[derive(Default)]
 struct Words {
@@ -38,6 +38,7 @@ impl Words {
             b'A'..=b'Z' => return fx.logged = u64::from(word - b'A'),
             b'd' => return fx.drains.push(conn),
             b'q' => fx.closes.push((conn, Close::AfterReplies)),
+            b'i' => return fx.idle_closes.push(conn),
             b'x' => return fx.at_once.closes.push((conn, Close::Now)),
             b'!' => fx.abandon(Until::Logged),
             b'-' => fx.abandon(Until::Passed),
@@ -130,6 +131,21 @@ fn replies_wait_for_their_gate_and_later_ones_behind_them() {
     // Passed in the turn that waits for it.
     b.write_all(b"9").expect("sent");
     assert_eq!(ask(&mut b, b"+"), b"+");
+}
+
+#[test]
+fn a_connection_that_a_reply_waits_for_is_not_idle() {
+    let node = words();
+    let [mut a, mut b, mut control] = [(); 3].map(|()| client(&node));
+    holds(&node, &mut a, b"+", 1);
+    a.write_all(b"i").expect("sent");
+    b.write_all(b"i").expect("sent");
+    assert_eq!(read_to_end(&mut b), b"", "others do not matter");
+    wait_until(&node, |s| s.sum(|w| w.connections) == 2);
+    control.write_all(b"*").expect("sent");
+    gets(&mut a, b"+");
+    a.write_all(b"i").expect("sent");
+    assert_eq!(read_to_end(&mut a), b"");
 }
 
 #[test]

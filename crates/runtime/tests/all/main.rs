@@ -8,6 +8,7 @@ mod contract;
 mod dial;
 mod disk;
 mod gate;
+mod leaving;
 mod made;
 mod mail;
 mod slow_readers;

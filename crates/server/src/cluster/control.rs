@@ -65,7 +65,8 @@ pub async fn serve<C: Coordinator>(
             let _first = hands.cluster.may_not.set(why);
             node.stop();
         }
-        () = node.stopping() => {}
+        // Earlier, others would end their sessions with this node while clients still wait.
+        () = node.is_left() => {}
     }
     hands.coordinator.leave().await;
 }

@@ -81,16 +81,28 @@ impl Front {
         }
     }
 
-    /// The node stops: no requests are forwarded any more.
-    pub(crate) fn end_forwarding(&mut self, now: Now, fx: &mut Effects<Message>) {
+    /// A stopping node has waited long enough for replies of other nodes.
+    pub(crate) fn give_up_forwarding(&mut self, now: Now, fx: &mut Effects<Message>) {
+        if !self.has_waited_to_stop(now) {
+            return;
+        }
         if let Some(links) = &self.links {
-            self.forwarding.on_stop(&links.routing());
+            self.forwarding.on_given_up(&links.routing());
         }
         self.carry_out_forwarding(now, fx);
     }
 
-    /// A message of the control thread: a mapping.
+    /// The node stops: no requests are forwarded any more. Replies to those sent are waited for.
+    pub(crate) fn end_forwarding(&mut self, now: Now, fx: &mut Effects<Message>) {
+        self.forwarding.on_stop();
+        self.carry_out_forwarding(now, fx);
+    }
+
+    /// A message of the control thread: a mapping, or that the node stops soon.
     pub(crate) fn on_told(&mut self, now: Now, message: Message, fx: &mut Effects<Message>) {
+        if matches!(message, Message::Farewell) {
+            return self.begin_farewell(now);
+        }
         let Some(links) = &mut self.links else {
             return;
         };

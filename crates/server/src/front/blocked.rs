@@ -91,7 +91,8 @@ impl Front {
 
     /// A stopping node ends all waits for data.
     pub(super) fn end_waits_to_stop(&mut self, now: Now, fx: &mut Effects<Message>) {
-        while self.stopping && !self.kernel.waiting_clients().is_empty() {
+        let stops = self.stopping || self.farewell.has_begun();
+        while stops && !self.kernel.waiting_clients().is_empty() {
             let conns: Vec<_> = self.kernel.waiting_clients().conns().collect();
             for conn in conns {
                 self.kernel.end_wait(conn, error(&STOPPING));

@@ -3,7 +3,7 @@
 use super::connection::Connection;
 use super::session::Session;
 use super::{Front, Message};
-use rufous_base::{Close, Effects};
+use rufous_base::{Close, Effects, Now};
 
 impl Session<'_> {
     /// Closes the connection of the running request, once that request and all earlier ones are
@@ -17,6 +17,11 @@ impl Front {
     /// The connections of clients, not those that the process itself opened.
     pub fn clients(&self) -> impl Iterator<Item = &Connection> {
         self.connections().filter(|c| !c.info.is_internal())
+    }
+
+    /// The node stops soon.
+    pub(crate) fn begin_farewell(&mut self, now: Now) {
+        self.farewell.on_begin(now, &self.connections);
     }
 
     /// Whether no request is pending.

@@ -102,6 +102,8 @@ pub struct Connection {
     pub last_command: Option<u16>,
     pub transaction: Transaction,
     pub commands: u64,
+    /// When it last had more than one request pending; 0: never.
+    pub(super) pipelined_us: u64,
 
     pub parser: RequestParser,
     /// Bytes of a request that is incomplete, or that may not run yet.
@@ -159,6 +161,7 @@ impl Connection {
             last_command: None,
             transaction: Transaction::default(),
             commands: 0,
+            pipelined_us: 0,
             parser: RequestParser::new(),
             held: Vec::new(),
             held_at: 0,
@@ -178,6 +181,16 @@ impl Connection {
     /// The number that the next request gets.
     pub fn next_seq(&self) -> u32 {
         self.first_seq.wrapping_add(self.slots.len() as u32)
+    }
+
+    /// Whether nothing of its requests is pending: no reply, no request, no part of one, and no
+    /// transaction.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.slots.is_empty()
+            && self.suspended.is_none()
+            && !self.holds_input()
+            && !self.is_blocked()
+            && !self.transaction.is_open()
     }
 
     /// Heap bytes held for requests that are incomplete or may not run.

@@ -14,6 +14,7 @@ pub(crate) struct Connections {
     closes: Vec<(ConnId, Close)>,
     backlogs: Vec<(ConnId, Backlog)>,
     drains: Vec<ConnId>,
+    idle_closes: Vec<ConnId>,
 }
 
 /// Inputs.
@@ -61,6 +62,11 @@ impl Connections {
                 self.closes.push((id, Close::AfterReplies));
             }
         }
+    }
+
+    /// Closes a connection unless its client has sent something by then.
+    pub(super) fn close_if_idle(&mut self, id: ConnId) {
+        self.idle_closes.push(id);
     }
 
     /// Drops a connection with its pending replies.
@@ -139,6 +145,7 @@ impl Connections {
     /// Connections that are to be closed now.
     pub(super) fn take_closes<M>(&mut self, fx: &mut Effects<M>) {
         fx.closes.append(&mut self.closes);
+        fx.idle_closes.append(&mut self.idle_closes);
     }
 
     /// What else the driver has to know.

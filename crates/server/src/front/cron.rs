@@ -78,6 +78,7 @@ impl Front {
         self.publish_memory();
         self.tick_durability(now, fx);
         self.tick_peers(now, fx);
+        self.give_up_forwarding(now, fx);
         self.answer_board();
         self.cron.wake_us = now.mono_us + period;
         fx.wake_at_us = Some(self.cron.wake_us);
@@ -94,6 +95,9 @@ impl Front {
         }
         if let Some(at) = self.kernel.waiting_clients().next_deadline_us() {
             wake = wake.min(at.max(now.mono_us));
+        }
+        if let Some(at) = self.farewell.wake_us(now, &self.connections) {
+            wake = wake.min(at);
         }
         if let Some(at) = self.forwarding.wake_us() {
             wake = wake.min(at.max(now.mono_us));

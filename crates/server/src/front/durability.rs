@@ -96,6 +96,7 @@ impl Front {
         self.take_orders(now);
         fx.gate = self.kernel.end_turn(now);
         let released = self.deliver_outcomes(fx);
+        self.farewell.on_turn_end(now, &mut self.connections);
         if self.kernel.is_snapshotting()
             && let Some(bytes) = self.durability.slices.on_turn_end(now, self.hurries())
         {

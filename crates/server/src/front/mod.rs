@@ -5,7 +5,8 @@
 //! request order.
 //!
 //! Map, in reading order:
-//! - [`connection`], [`bounds`], [`closing`]: state of a client, its limits, its end
+//! - [`connection`], [`bounds`], [`closing`], `farewell`: state of a client, its limits, its end, and that
+//!   of all before the node stops
 //! - [`parse`], [`turn`], `refusals`: requests are parsed, executed, refused
 //! - `peers`, `replies`: what the kernel sends to other nodes and to connections
 //! - `waiting`, `blocked`: requests and replies that wait; clients that wait for data
@@ -31,6 +32,7 @@ mod connections;
 pub mod cron;
 mod durability;
 mod durable_info;
+mod farewell;
 pub mod figures;
 pub mod gather;
 pub(crate) mod guesses;
@@ -97,6 +99,8 @@ pub enum Message {
     Tell(gather::Order),
     /// Messages of other nodes.
     Peer(PeerMessage),
+    /// The node stops soon: connections of clients are to be closed between two requests.
+    Farewell,
     Answered {
         gather: u64,
         answer: Answer,
@@ -134,6 +138,7 @@ pub struct Front {
     stopping: bool,
     stop_us: u64,
     stopped: bool,
+    farewell: farewell::Farewell,
     pub counters: shared::Counters,
     pub(crate) pause: session::Pause,
     pub(crate) slow: slow::SlowLog,
@@ -193,6 +198,7 @@ impl Front {
             stopping: false,
             stop_us: 0,
             stopped: false,
+            farewell: farewell::Farewell::default(),
             counters: shared::Counters::default(),
             pause: session::Pause::default(),
             slow: slow::SlowLog::default(),
@@ -315,6 +321,7 @@ impl Front {
             }
             Message::Tell(order) => order(self, now),
             Message::Peer(message) => self.on_peer_message(now, from, message, fx),
+            Message::Farewell => self.begin_farewell(now),
             Message::Answered { gather, answer } => self.on_answered(gather, from, answer, fx),
         }
     }

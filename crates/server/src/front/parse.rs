@@ -38,6 +38,9 @@ impl Front {
             };
             if fresh {
                 connection.last_active_us = self.batch_started_us;
+                if !connection.slots.is_empty() {
+                    connection.pipelined_us = self.batch_started_us;
+                }
                 connection.unsent = 0;
             }
             let keep_aside = connection.suspended.is_some() || connection.holds_input();
@@ -138,7 +141,7 @@ impl Front {
 
 impl Connection {
     /// Whether bytes are left from an earlier read.
-    fn holds_input(&self) -> bool {
+    pub(super) fn holds_input(&self) -> bool {
         !self.held.is_empty() || !self.parser.is_idle() || !self.deferred.is_empty()
     }
 

@@ -48,15 +48,21 @@ impl Front {
         self.deliver_outcomes(fx);
     }
 
+    /// Whether the node stops, and has waited as long as it may for other nodes.
+    pub(crate) fn has_waited_to_stop(&self, now: Now) -> bool {
+        self.stopping && now.mono_us >= self.stop_us + STOP_PATIENCE_US
+    }
+
     /// Ends sessions with other nodes before the node stops: after all requests that wait for other
     /// nodes are answered, and before the log is closed, which would miss their changes. True when
     /// that is done.
     pub(super) fn leaves_peers(&mut self, now: Now, fx: &mut Effects<Message>) -> bool {
+        let has_waited = self.has_waited_to_stop(now);
         let Some(links) = &mut self.links else {
             return true;
         };
         if self.kernel.awaits_chains() {
-            if now.mono_us < self.stop_us + STOP_PATIENCE_US {
+            if !has_waited {
                 return false;
             }
             // The result of these is unknown.

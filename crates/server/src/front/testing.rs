@@ -351,7 +351,9 @@ impl Rig {
         if fx.wake_at_us.is_some() {
             self.wakes[worker] = fx.wake_at_us;
         }
-        for (conn, close) in fx.closes {
+        let idle = fx.idle_closes.into_iter();
+        let idle = idle.map(|conn| (conn, Close::AfterReplies));
+        for (conn, close) in fx.closes.into_iter().chain(idle) {
             if let Some(link) = self.link(worker, conn) {
                 link.closed = Some(close);
                 self.step(worker, Input::Closed { conn }, &[]);

@@ -74,6 +74,11 @@ impl Transaction {
         self.len() == 0
     }
 
+    /// Whether the client has begun one and not ended it.
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
     /// Bytes of the queue and of copies.
     pub fn bytes(&self) -> usize {
         self.bytes + self.copies_bytes()

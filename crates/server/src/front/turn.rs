@@ -36,7 +36,7 @@ impl Front {
             false => ahead.parsed.len(),
         };
         while ahead.next < until {
-            let conn = ahead.parsed[ahead.next].conn;
+            let (conn, first) = (ahead.parsed[ahead.next].conn, ahead.next);
             let start = fx.output.mark();
             while ahead.next < until && ahead.parsed[ahead.next].conn == conn {
                 let parsed = ahead.parsed[ahead.next];
@@ -47,6 +47,11 @@ impl Front {
                     self.note_long(bytes, &ahead, parsed);
                     until = ahead.next;
                 }
+            }
+            if ahead.next - first > 1
+                && let Some(connection) = self.connections.get(conn)
+            {
+                connection.pipelined_us = now.mono_us;
             }
             self.write(conn, start, fx);
         }

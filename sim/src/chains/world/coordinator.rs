@@ -93,10 +93,12 @@ impl Coordinator {
     }
 
     fn forget_who_is_gone(&mut self, now: u64) {
-        let (heard, mapping) = (&self.heard, &self.mapping);
+        let (heard, mapping, draining) = (&self.heard, &self.mapping, &self.seen.draining);
         self.seen.alive.retain(|id, _| {
             let no = NodeNo(u16::from(id.0[0]));
-            let left = mapping.next > no.0 && !mapping.members.contains_key(&no);
+            let is_empty = || !mapping.ring.has(no) && !mapping.chains.name(no);
+            let left = mapping.next > no.0 && !mapping.members.contains_key(&no)
+                || draining.contains(&no) && is_empty();
             !left && now - heard[&no] < DETECTION_US
         });
         let away = heard.iter().map(|(no, at)| (*no, (now - at) / 1000));

@@ -53,7 +53,8 @@ pub(super) fn drain(drain: &Drain) -> Result<()> {
     let mut told = None;
     loop {
         let status = ask_any(&others, &drain.password)?;
-        let Some(left) = status.nodes.iter().find(|node| node.id == id) else {
+        let left = status.nodes.iter().find(|node| node.id == id);
+        let Some(left) = left.filter(|left| !left.drains || left.copies + left.learns > 0) else {
             break;
         };
         if left.drains && told != Some(left.copies) {
@@ -62,7 +63,7 @@ pub(super) fn drain(drain: &Drain) -> Result<()> {
         }
         std::thread::sleep(PAUSE);
     }
-    println!("{plain} has no slots left and is no longer a member of the cluster");
+    println!("{plain} has no slots left; it stays a member of the cluster until it stops");
     if drain.stop {
         // Its answer is that it is gone.
         let _gone = node.call(&["SHUTDOWN"]);
