@@ -5,7 +5,7 @@
 //!
 //! Map: `tidy` keeps the rules of the house, `house` measures how it is built, `check` is the whole test run, `suite` runs the tests
 //! that others wrote, `chart` tries the Helm chart, `node` starts servers and passes arguments on to the load generator, `fuzz`
-//! runs the fuzz targets, `sim` the simulator, `algebra` tries what data types state, `docs` writes the generated pages, `diff` compares
+//! runs the fuzz targets, `sim` the simulator, `model` the model of chains, `algebra` tries what data types state, `docs` writes the generated pages, `diff` compares
 //! with redis-server, `network` breaks the network of clusters, `durable` kills nodes and audits them, `types` runs programs on the data types, `merge` those on lattice keyspaces, `install` gets tools, `process` and `project` are shared helpers.
 
 #![forbid(unsafe_code)]
@@ -20,6 +20,7 @@ mod fuzz;
 mod house;
 mod install;
 mod merge;
+mod model;
 mod network;
 mod node;
 mod process;
@@ -45,6 +46,7 @@ use std::process::ExitCode;
         cargo xtask suite tcl               Redis's own suite against the release build\n  \
         cargo xtask suite tcl --unit unit/expire --reference\n  \
         cargo xtask sim                     simulate a node until stopped (--seeds N, --scenario NAME)\n  \
+        cargo xtask model                   try chains alone, in every order (--off each: without each rule)\n  \
         cargo xtask algebra                 try what data types state (--rounds N, --seed X)\n  \
         cargo xtask docs --write            write docs/reference and docs/types from the code\n  \
         cargo xtask diff --family list      random commands, side by side with redis-server\n  \
@@ -88,6 +90,8 @@ enum Task {
     Fuzz(fuzz::Args),
     /// Run the simulator: seeds in a row until stopped, or one
     Sim(sim::Args),
+    /// Try chains alone in every order of what may happen; arguments go to `rufous-model`
+    Model(model::Args),
     /// Run clusters in network namespaces, break their network, and judge what clients saw
     Network(network::Args),
     /// Try what data types state, and show how much of what is independent they recognise
@@ -117,6 +121,7 @@ fn main() -> ExitCode {
         Task::Suite(args) => suite::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),
         Task::Sim(args) => sim::run(&args),
+        Task::Model(args) => model::run(&args),
         Task::Network(args) => network::run(&args),
         Task::Algebra(args) => algebra::run(&args),
         Task::Docs(args) => docs::run(&args),

@@ -30,6 +30,8 @@ pub enum Planted {
     CopiedOver,
     /// A learner does not notice missing parts of a copy.
     PartsNotCounted,
+    /// A learner that was told to copy the slot again counts as one that has its earlier copy.
+    BehindForgotten,
     /// Replies wait for all writes of their worker, not for those of their slots. It is planted where
     /// replies are kept, in the kernel.
     GatesOfWorker,

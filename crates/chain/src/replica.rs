@@ -7,6 +7,8 @@
 
 mod epoch;
 #[cfg(test)]
+mod learning_tests;
+#[cfg(test)]
 mod leaving_tests;
 mod shown;
 #[cfg(test)]
@@ -55,7 +57,7 @@ pub enum Refused {
 }
 
 /// See the module's description.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Replica {
     me: NodeNo,
     /// The worker's index, and the number of workers of the node.

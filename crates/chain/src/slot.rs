@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use unacked::Unacked;
 
 /// See the module's description.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SlotChain {
     number: u16,
     me: NodeNo,
@@ -291,7 +291,9 @@ impl SlotChain {
                 store.note(slot, &item.effect);
                 None
             }
-            learning => learning.map(|(learner, _)| learner),
+            learning => learning
+                .filter(|(_, learning)| learning.follows())
+                .map(|(learner, _)| learner),
         };
         for to in [self.chain.next(self.me), learner].into_iter().flatten() {
             let items = items.clone();
@@ -402,10 +404,14 @@ impl SlotChain {
         if self.chain.learner == Some(from) && self.chain.tail() == Some(self.me) {
             // The writes that it lacks may not be kept individually any more.
             let kept = self.seq - self.unacked.len() as u64;
-            if seq < kept || seq > self.seq {
-                // It is about to drop the writes that it acknowledged meanwhile.
+            let told = matches!(self.learning, Some((_, Learning::Behind)));
+            if seq < kept || seq > self.seq || told {
+                // It is about to drop the writes that it acknowledged meanwhile: what it sends until
+                // it asks for a copy tells nothing.
                 self.end_copy(store);
-                (self.learning, self.learner_acked) = (None, None);
+                let behind = Some((from, Learning::Behind));
+                self.learning = behind.filter(|_| !planted::is(Planted::BehindForgotten));
+                self.learner_acked = None;
                 let (slot, since) = (self.number, self.since());
                 out.push((from, Message::Behind { slot, since }));
                 return self.acknowledge(out);
@@ -448,7 +454,7 @@ impl SlotChain {
             return;
         }
         self.confirmed = all.min(self.seq);
-        let learner = self.learning.filter(|(_, learning)| !learning.is_copying());
+        let learner = self.learning.filter(|(_, learning)| learning.follows());
         let learner = learner.map(|(learner, _)| learner);
         for to in [self.chain.next(self.me), learner].into_iter().flatten() {
             self.resend(to, u64::MAX, out);

@@ -13,6 +13,7 @@
 //! | [`mapping`] | all of these, in one epoch |
 //! | [`planner`] | the next epoch |
 //! | [`invalid`] | why a received mapping is invalid |
+//! | [`planted`] | deliberate faults, for the model and the simulator |
 #![forbid(unsafe_code)]
 
 pub mod chains;
@@ -20,6 +21,7 @@ pub mod invalid;
 pub mod mapping;
 pub mod member;
 pub mod planner;
+pub mod planted;
 pub mod ring;
 
 pub use chains::{Chain, Chains, Members};

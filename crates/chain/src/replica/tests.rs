@@ -185,7 +185,7 @@ impl World {
     }
 
     /// A write at the head. Returns its position.
-    fn write(&mut self, node: u16, slot: u16, effect: u8) -> u64 {
+    pub(super) fn write(&mut self, node: u16, slot: u16, effect: u8) -> u64 {
         assert!(self.serves(node, slot));
         let (replica, store) = self.at(node, slot);
         store.slots.entry(slot).or_default().push(vec![effect]);

@@ -22,11 +22,19 @@ pub(super) enum Learning {
         until: u64,
     },
     Synced,
+    /// It was told to copy the slot again: what it sent before it asks for that is of data that it
+    /// drops.
+    Behind,
 }
 
 impl Learning {
     pub(super) fn is_copying(self) -> bool {
         matches!(self, Self::Copying { .. })
+    }
+
+    /// Whether later writes are sent to it as to a member.
+    pub(super) fn follows(self) -> bool {
+        !matches!(self, Self::Copying { .. } | Self::Behind)
     }
 }
 
@@ -37,7 +45,7 @@ impl SlotChain {
     /// The learner, if its copy is complete.
     pub(crate) fn synced(&self) -> Option<NodeNo> {
         let (learner, learning) = self.learning?;
-        let early = planted::is(Planted::LearnedEarly) && !learning.is_copying();
+        let early = planted::is(Planted::LearnedEarly) && learning.follows();
         let has_all = learning == Learning::Synced || early;
         (has_all && self.active && !self.broken).then_some(learner)
     }

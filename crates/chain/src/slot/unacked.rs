@@ -4,7 +4,7 @@ use crate::message::Item;
 use std::collections::{VecDeque, vec_deque};
 
 /// See the module's description.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Unacked {
     items: VecDeque<Item>,
     bytes: usize,

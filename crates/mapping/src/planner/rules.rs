@@ -4,6 +4,7 @@ use super::seen::{Limits, Seen};
 use crate::chains::{Chain, Chains, MAX_CHAIN, Members};
 use crate::mapping::Mapping;
 use crate::member::{Member, NodeNo};
+use crate::planted::{self, Planted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -57,7 +58,10 @@ impl<'a> MemberStates<'a> {
                 None => {
                     state.away.insert(*no);
                 }
-                Some(now) if now.incarnation != member.incarnation => {
+                Some(now)
+                    if now.incarnation != member.incarnation
+                        && !planted::is(Planted::RestartUnnoticed) =>
+                {
                     state.restarted.insert(*no, now);
                 }
                 Some(_) if seen.unfit.contains(no) => {

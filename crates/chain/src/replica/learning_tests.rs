@@ -1,0 +1,43 @@
+//! What a learner sends before it is told to copy the slot again.
+
+use super::tests::{SLOTS_USED, World, peer};
+use crate::message::{Envelope, Message};
+
+fn synced(world: &World, slot: u16) -> bool {
+    let mut synced = world.replicas[&peer(0, 0)].0.synced();
+    synced.any(|(number, ..)| number == slot)
+}
+
+/// It is about to drop what these messages tell of: a chain with it as a member would have no copy.
+#[test]
+fn a_learner_that_has_to_learn_anew_is_not_reported_by_what_it_said_before() {
+    let slot = SLOTS_USED[0];
+    let mut world = World::new(&[1, 1]);
+    world.agree(&[0], Some(1));
+    world.all_take_up();
+    world.run(20);
+    world.write(0, slot, 7);
+    world.run(20);
+    assert!(synced(&world, slot));
+    let (epoch, since) = (1, 1);
+    let state = |seq| Message::State {
+        slot,
+        since,
+        seq,
+        items: Vec::new(),
+    };
+    let ack = Message::Ack {
+        slot,
+        since,
+        seq: 1,
+    };
+    for message in [state(0), state(1), ack] {
+        let now = world.now;
+        let (replica, store) = world.replicas.get_mut(&peer(0, 0)).expect("there");
+        replica.receive(peer(1, 0), Envelope { epoch, message }, store, now);
+    }
+    assert!(!synced(&world, slot), "it drops its copy");
+    world.run(20);
+    assert!(synced(&world, slot));
+    assert_eq!(world.replicas[&peer(1, 0)].0.last_write(slot), 1);
+}
