@@ -5,7 +5,7 @@
 //! to earlier ones. [`Lead::real`] is the time that stamps may follow: a wall clock that jumps ahead of the monotonic
 //! clock by more than [`MAX_LEAD_US`] is not followed before it has stayed there for [`TRIAL_US`], as it does after
 //! the machine was suspended, or never if it has jumped by more than [`MAX_JUMP_US`]. [`Lead::excess`] says why
-//! nothing may be written meanwhile.
+//! nothing may be written meanwhile. A wall clock that went back is followed at once, and again when it is put right.
 //!
 //! The first reading is taken as it is: nothing here contradicts it.
 
@@ -62,8 +62,10 @@ impl fmt::Display for Excess {
 /// See the module's description.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lead {
-    /// A reading of both clocks that is trusted.
+    /// A reading of both clocks that is trusted,
     base: Option<Now>,
+    /// and the one of all such by which the wall clock is most ahead.
+    farthest: Option<Now>,
     /// The monotonic time from which on the wall clock has been ahead.
     ahead_since: Option<u64>,
 }
@@ -74,10 +76,21 @@ impl Lead {
     pub fn real(&mut self, now: Now) -> u64 {
         let expected = self.expected(now);
         if now.unix_us <= expected.saturating_add(MAX_LEAD_US) && now.unix_us <= LATEST_US {
-            (self.base, self.ahead_since) = (Some(now), None);
-            return now.unix_us;
+            return self.follow(now);
         }
         self.doubt(now, expected)
+    }
+
+    #[inline]
+    fn follow(&mut self, now: Now) -> u64 {
+        (self.base, self.ahead_since) = (Some(now), None);
+        if self
+            .farthest
+            .is_none_or(|farthest| now.unix_us > after(farthest, now))
+        {
+            self.farthest = Some(now);
+        }
+        now.unix_us
     }
 
     #[cold]
@@ -86,9 +99,10 @@ impl Lead {
         let has_lasted = now.mono_us.saturating_sub(since) >= TRIAL_US;
         let is_possible =
             now.unix_us.saturating_sub(expected) <= MAX_JUMP_US && now.unix_us <= LATEST_US;
-        if has_lasted && is_possible {
-            (self.base, self.ahead_since) = (Some(now), None);
-            return now.unix_us;
+        let farthest = self.farthest.map_or(0, |farthest| after(farthest, now));
+        let is_back = now.unix_us <= farthest.saturating_add(MAX_LEAD_US);
+        if now.unix_us <= LATEST_US && is_back || has_lasted && is_possible {
+            return self.follow(now);
         }
         // Zero without any trusted reading: stamps are counted up from the last one.
         self.base.map_or(0, |_| expected)
@@ -98,7 +112,7 @@ impl Lead {
     #[inline]
     fn expected(&self, now: Now) -> u64 {
         match self.base {
-            Some(base) => base.unix_us + now.mono_us.saturating_sub(base.mono_us),
+            Some(base) => after(base, now),
             None => now.unix_us.min(LATEST_US),
         }
     }
@@ -125,6 +139,12 @@ impl Lead {
             None
         }
     }
+}
+
+/// What the wall clock of an earlier reading shows at a later one.
+#[inline]
+fn after(earlier: Now, now: Now) -> u64 {
+    earlier.unix_us + now.mono_us.saturating_sub(earlier.mono_us)
 }
 
 #[cfg(test)]
@@ -180,6 +200,19 @@ mod tests {
             None,
             "it has reached them"
         );
+    }
+
+    #[test]
+    fn a_clock_that_was_behind_for_a_moment_is_followed_when_it_is_put_right() {
+        let mut lead = Lead::default();
+        lead.real(at(0, 0));
+        for off in [-600, -3 * 86_400] {
+            lead.real(at(10, off));
+            let right = at(12, 0);
+            assert_eq!(lead.real(right), right.unix_us);
+            assert_eq!(lead.excess(right, right.unix_us), None);
+            assert_ne!(lead.real(at(13, 60)), at(13, 60).unix_us, "it is ahead");
+        }
     }
 
     #[test]

@@ -124,6 +124,7 @@ pub(super) fn control(me: NodeId, copies: usize, workers: usize) -> Control {
     };
     Control::new(Settings {
         me,
+        incarnation: 1,
         copies,
         workers,
         apart_us: 0,

@@ -31,6 +31,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub me: NodeId,
+    /// Of this start.
+    pub incarnation: u64,
     /// Copies of each key, in a cluster that has no mapping yet.
     pub copies: usize,
     pub workers: usize,
@@ -64,6 +66,8 @@ pub enum Data {
     Claimed,
     /// It was written by a node outside of any cluster.
     Unclaimed,
+    /// It was written in a cluster, of which no mapping is kept.
+    OfLostMapping,
 }
 
 /// What the node observes of its cluster.
@@ -285,8 +289,9 @@ impl Control {
             }
         };
         let me = self.settings.me;
-        if known.is_none() && view.data == Data::Unclaimed {
-            if !has_all(&mapping, me) {
+        if known.is_none() && view.data != Data::Claimed {
+            let was_in = view.data == Data::OfLostMapping && self.was_in(&mapping);
+            if !was_in && !has_all(&mapping, me) {
                 actions.push(Action::Stop);
                 return;
             }
@@ -297,6 +302,13 @@ impl Control {
         let mapping = Arc::new(mapping);
         self.mapping = Some(Arc::clone(&mapping));
         actions.push(Action::Adopted { mapping, numbered });
+    }
+
+    /// Whether the mapping names an earlier start of this node.
+    fn was_in(&self, mapping: &Mapping) -> bool {
+        let no = mapping.number_of(self.settings.me);
+        let member = no.and_then(|no| mapping.members.get(&no));
+        member.is_some_and(|member| member.incarnation < self.settings.incarnation)
     }
 
     fn tell(&self, actions: &mut Vec<Action>) {

@@ -37,6 +37,7 @@ fn next(before: &Mapping, ids: &[NodeId]) -> Mapping {
 fn control() -> Control {
     Control::new(Settings {
         me: ME,
+        incarnation: 1,
         copies: 1,
         workers: 2,
         apart_us: EPOCHS_APART_US,
@@ -243,6 +244,26 @@ fn unclaimed_data_joins_only_a_cluster_in_which_its_node_has_all_slots() {
         assert_eq!(actions.len() == 1, expected == "stop", "{actions:?}");
         // A later mapping makes no difference.
         assert_eq!(control.mapping().is_some(), expected == "claim");
+    }
+}
+
+#[test]
+fn data_of_a_lost_mapping_is_not_dropped_by_a_cluster_that_begins_anew() {
+    let both = next(&Mapping::new(1), &[ME, OTHER]);
+    let mut restored = both.clone();
+    let no = restored.number_of(ME).expect("a member");
+    restored.members.get_mut(&no).expect("a member").incarnation = 0;
+    let cases = [
+        (next(&Mapping::new(1), &[ME]), "claim"),
+        (next(&Mapping::new(1), &[OTHER]), "stop"),
+        (both, "stop"),
+        (restored, "claim"),
+    ];
+    for (mapping, expected) in cases {
+        let bytes = encode(&mapping);
+        let mut stored = view(OTHER, Some((1, &bytes)), &[]);
+        stored.data = Data::OfLostMapping;
+        assert_eq!(brief(&control().decide(0, &stored)[0]), expected);
     }
 }
 

@@ -45,6 +45,7 @@ pub async fn serve<C: Coordinator>(
 ) {
     let settings = Settings {
         me: NodeId(cluster.common.local.id),
+        incarnation: cluster.common.local.incarnation,
         copies: cluster.settings.copies,
         workers: teller.workers(),
         apart_us: EPOCHS_APART_US,
@@ -131,6 +132,7 @@ impl<C: Coordinator> Hands<C> {
             removed: BTreeSet::new(),
             forgets: self.cluster.about.forgets(),
             data: match self.cluster.unclaimed {
+                Some(ref data) if data.is_of_lost_mapping() => Data::OfLostMapping,
                 Some(_) => Data::Unclaimed,
                 None => Data::Claimed,
             },

@@ -24,6 +24,8 @@ use std::thread;
 
 const FOLDER: &str = "kept";
 const BEHIND: &str = "behind";
+/// Beside the folder: the node was in a cluster.
+const JOINED: &str = "joined";
 const NAME: &str = "name";
 
 /// See the module's description. Without a folder nothing is kept: the next start is another node.
@@ -125,7 +127,10 @@ impl Keeping {
         if folder.exists() {
             fs::remove_dir_all(folder)?;
         }
-        fs::create_dir_all(folder)?;
+        // Never the data folder itself: it may have been moved, and is to be moved back.
+        let above = folder.parent().unwrap_or(folder);
+        File::create(above.join(JOINED))?.sync_all()?;
+        fs::create_dir(folder)?;
         let mut file = File::create(folder.join(NAME))?;
         file.write_all(self.name.as_bytes())?;
         file.sync_all()?;
@@ -133,6 +138,12 @@ impl Keeping {
         folder
             .parent()
             .map_or(Ok(()), |above| File::open(above)?.sync_all())
+    }
+
+    /// Whether the node was in a cluster whose last mapping the folder does not have, and which it would not recognise.
+    pub(super) fn has_lost(&self, kept: &Kept) -> bool {
+        let above = self.folder.as_deref().and_then(Path::parent);
+        kept.mapping.is_none() && above.is_some_and(|above| above.join(JOINED).exists())
     }
 
     pub(super) fn read(&self) -> Result<Kept, Error> {

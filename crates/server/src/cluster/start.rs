@@ -98,6 +98,16 @@ impl Joining {
         cluster.unclaimed = unclaimed;
         cluster.keeping = Arc::new(Keeping::below(folder.as_deref(), settings));
         cluster.kept = cluster.keeping.read()?;
+        if let (Some(folder), Some(data), true) =
+            (&folder, data, cluster.keeping.has_lost(&cluster.kept))
+            && cluster.unclaimed.is_none()
+        {
+            let marked = Unclaimed::of_lost_mapping(data, folder);
+            cluster.unclaimed = marked.map_err(|source| IdentityError::File {
+                path: folder.clone(),
+                source,
+            })?;
+        }
         cluster.shown.set_went_back(cluster.kept.is_behind);
         cluster.about.set_went_back(cluster.kept.is_behind);
         // An id that was given may be that of an earlier node, whose folder is lost.

@@ -129,10 +129,14 @@ impl Status {
         self.slots_whole == SLOTS
     }
 
-    /// Whether every slot has all its copies and is served, and every live node serves lattice keys.
+    /// Whether every slot has all its copies and is served, and every live node serves lattice keys; none of that is
+    /// known without the coordinator.
     pub fn is_well(&self) -> bool {
         let waits = |node: &Node| node.is_alive && node.waits.is_some();
-        self.is_whole() && self.slots_served == SLOTS && !self.nodes.iter().any(waits)
+        self.is_current
+            && self.is_whole()
+            && self.slots_served == SLOTS
+            && !self.nodes.iter().any(waits)
     }
 
     /// Which copies are missing.

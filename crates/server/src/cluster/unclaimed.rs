@@ -15,6 +15,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "unclaimed";
+/// What the file contains where the data is of a cluster whose mapping is lost.
+const OF_LOST_MAPPING: &[u8] = b"of a lost mapping";
 
 /// See the module's description.
 #[derive(Debug)]
@@ -37,9 +39,34 @@ impl Unclaimed {
         Ok(mark.exists().then_some(Self { folder, mark }))
     }
 
+    /// Notes that the data is of a cluster whose mapping is lost, if there is data.
+    pub fn of_lost_mapping(folder: &Path, cluster: &Path) -> io::Result<Option<Self>> {
+        if !folder.join(MANIFEST).exists() {
+            return Ok(None);
+        }
+        let mark = cluster.join(NAME);
+        fs::write(&mark, OF_LOST_MAPPING)?;
+        File::open(&mark)?.sync_all()?;
+        File::open(cluster)?.sync_all()?;
+        let folder = folder.to_owned();
+        Ok(Some(Self { folder, mark }))
+    }
+
+    pub fn is_of_lost_mapping(&self) -> bool {
+        fs::read(&self.mark).is_ok_and(|mark| mark == OF_LOST_MAPPING)
+    }
+
     /// Why the node stops if other nodes of the cluster have slots.
     pub fn refusal(&self) -> String {
         let folder = self.folder.display();
+        if self.is_of_lost_mapping() {
+            return format!(
+                "the folder '{folder}' has data of a node of a cluster, and a cluster without a trace of this node has begun \
+                 anew: here the keys would be dropped, so the node stops. Restore the coordinator from a backup; or start \
+                 each such node alone, without cluster-listen and coordinator, and write its data to the new cluster as a \
+                 client does, then start it with an empty folder"
+            );
+        }
         format!(
             "the folder '{folder}' has data of a node that was in no cluster, and other nodes of this cluster have slots: \
              here their keys would be dropped, so the node stops. To go on, start it with an empty folder and write the data to the cluster \
@@ -62,6 +89,22 @@ impl Unclaimed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn data_of_a_lost_mapping_is_recognised_in_later_starts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (folder, cluster) = (folder.path(), folder.path().join("cluster"));
+        fs::create_dir(&cluster).expect("made");
+        let lost = || Unclaimed::of_lost_mapping(folder, &cluster).expect("found");
+        assert!(lost().is_none(), "no data");
+        fs::write(folder.join(MANIFEST), b"").expect("written");
+        assert!(lost().expect("data").is_of_lost_mapping());
+        let found = Unclaimed::find(folder, &cluster, true).expect("found");
+        let found = found.expect("still");
+        assert!(found.refusal().contains("Restore the coordinator"));
+        found.claim().expect("claimed");
+        assert!(!found.is_of_lost_mapping());
+    }
 
     #[test]
     fn data_is_a_clusters_once_and_for_all() {

@@ -126,7 +126,9 @@ impl Front {
         args: &Args<'_>,
     ) -> Until {
         let spec = self.table.spec(id);
-        if spec.group == Group::Connection {
+        // What tells of the node, or of the connection, shows no values.
+        let is_of_node = spec.group == Group::Server && spec.flags.has(Flags::STALE);
+        if is_of_node || spec.group == Group::Connection {
             return Until::Logged;
         }
         if DataCommands::is_open(id, args) {

@@ -46,6 +46,8 @@ impl Clocks {
     /// By how much the clock has jumped ahead, if a worker that has served since then may not follow it.
     pub(super) fn jumped(&self, act: &Act, clock: &Clock, now_us: u64) -> Option<i64> {
         let (since_us, asked_us) = (self.since(act)?, act.asked_us);
+        // The clock now, when it was last followed, and the highest that was, against the one at first.
+        let (mut now_at, mut followed, mut highest) = (0, 0, highest_before(clock, since_us));
         let (mut ahead_us, mut since_jump_us) = (0, None);
         let mut read_us = since_us;
         let jumps = clock.jumps();
@@ -54,9 +56,14 @@ impl Clocks {
                 return None;
             }
             read_us = at + READ_US;
-            ahead_us += by_us;
+            now_at += by_us;
+            // One that went back, and is put right, is followed.
+            ahead_us = (now_at - followed).min(now_at - highest);
             match ahead_us {
-                ..=FOLLOWED_US => (ahead_us, since_jump_us) = (0, None),
+                ..=FOLLOWED_US => {
+                    (followed, highest) = (now_at, highest.max(now_at));
+                    (ahead_us, since_jump_us) = (0, None);
+                }
                 REFUSED_US.. => _ = since_jump_us.get_or_insert(at),
                 _ => return None,
             }
@@ -65,4 +72,14 @@ impl Clocks {
         let is_refused = asked_us > read_us - READ_US && now_us < since_jump_us? + TRIAL_US;
         is_refused.then_some(ahead_us)
     }
+}
+
+/// By how much the highest clock until then was ahead of the one then.
+fn highest_before(clock: &Clock, until_us: u64) -> i64 {
+    let (mut then, mut highest) = (0, 0);
+    for (_, by_us) in clock.jumps().filter(|(at, _)| *at <= until_us) {
+        then += by_us;
+        highest = highest.max(then);
+    }
+    highest - then
 }
