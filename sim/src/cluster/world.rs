@@ -5,6 +5,7 @@ use super::coordinator::Coordinator;
 use super::fleeting::Fleeting;
 use super::loose::Loose;
 use super::node::Node;
+use super::pairs::Pairs;
 use super::plan::{KEYS, Plan};
 use super::stops::Stops;
 use super::strangers::Strangers;
@@ -93,6 +94,7 @@ pub struct World {
     pub(super) history: History,
     pub(super) loose: Loose,
     pub(super) fleeting: Fleeting,
+    pub(super) pairs: Pairs,
     pub(super) watch: Watch,
     pub(super) stops: Stops,
     /// When a request or a change of a node was last pending.
@@ -134,6 +136,7 @@ impl World {
             history: History::new(units.collect()),
             loose: Loose::default(),
             fleeting: Fleeting::default(),
+            pairs: Pairs::default(),
             watch: Watch::new(&plan),
             stops: Stops::new(&plan),
             unrest_us: 0,
