@@ -286,9 +286,10 @@ impl SlotChain {
         self.confirmed = self.confirmed.max(all.min(item.seq));
         let (slot, since, all) = (self.number, self.since(), self.confirmed);
         let items = vec![item.clone()];
-        let learner = match self.learning {
-            Some((_, Learning::Copying { .. })) => {
+        let learner = match &mut self.learning {
+            Some((_, Learning::Copying { owed, .. })) => {
                 store.note(slot, &item.effect);
+                *owed += item.effect.len();
                 None
             }
             learning => learning
@@ -313,10 +314,7 @@ impl SlotChain {
     /// Acknowledges, if this node is the last that has to have a write.
     fn acknowledge(&mut self, out: &mut Out) {
         let waits = self.chain.next(self.me).is_some() && !planted::is(Planted::AckedEarly)
-            || matches!(
-                self.learning,
-                Some((_, Learning::Syncing { .. } | Learning::Synced))
-            );
+            || self.waits_for_learner();
         if !waits && self.active && self.complete {
             self.settle(self.confirmed, out);
         }

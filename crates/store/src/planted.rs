@@ -96,6 +96,8 @@ pub enum Planted {
     SlotKept,
     /// A write that another node may have executed is sent again.
     DoubtAskedAgain,
+    /// Commands over workers whose outcome was told to be unknown are answered.
+    DoubtAnswered,
     /// A copy judges by its own clock whether a key has expired.
     CopyExpires,
     /// Replies do not wait until copies have the removal of an expired key.

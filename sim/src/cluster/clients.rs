@@ -6,7 +6,7 @@ use super::loose::Sight;
 use super::node::Power;
 use super::units::Further;
 use super::wires::{Who, info, node_of};
-use super::wishes::{Aim, At, Wish, is_whole, shown};
+use super::wishes::{Aim, At, Wish, shown};
 use super::world::{What, World};
 use crate::engine::random::Random;
 use crate::history::{Outcome, Record};
@@ -445,17 +445,6 @@ impl World {
         self.act_in(client, wait);
     }
 
-    /// What is written together is seen together, at every copy.
-    fn look_at_pair(&mut self, outcome: &Outcome) {
-        if let Outcome::Seen(reply) = outcome {
-            if is_whole(reply) {
-                self.reach("two keys that are written together were read");
-            } else {
-                self.fail("a part of a write was seen".to_owned());
-            }
-        }
-    }
-
     fn record(&mut self, client: usize, wish: Wish, outcome: Outcome) {
         self.operations += 1;
         let found = &mut self.clients[client];
@@ -466,8 +455,7 @@ impl World {
         let (wire, order) = (connection.wire as u64, connection.answered);
         let (key, op) = match wish.aim {
             Aim::Loose(key, deed) => return self.note_deed(client, (key, deed), &outcome),
-            Aim::Pair(Some(_)) => return,
-            Aim::Pair(None) => return self.look_at_pair(&outcome),
+            Aim::Pair(value) => return self.look_at_pair(value, &outcome, asked_us),
             Aim::Fleeting(set) => {
                 let value = set.as_ref().map(|(value, _)| &value[..]);
                 return self.look_at_fleeting(value, &outcome, asked_us);

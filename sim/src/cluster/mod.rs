@@ -21,7 +21,7 @@
 //!   stopped in the middle of a turn
 //! - `clients`: requests and replies; `wishes`: which requests
 //! - `units`: collections, transactions, watched keys, lists that are waited for
-//! - `fleeting`: a key with deadlines
+//! - `fleeting`: a key with deadlines; `pairs`: keys that are written together
 //! - `loose`: keys of the lattice keyspace, and whether they are right
 //! - `strangers`: processes that claim to be nodes
 //! - `watch`: which nodes answer for slots
@@ -34,6 +34,7 @@ mod judge;
 mod lasting;
 mod loose;
 mod node;
+mod pairs;
 pub mod plan;
 mod stops;
 mod strangers;
@@ -107,6 +108,7 @@ impl Scenario for World {
             Fault::Kernel(Planted::GroupCut),
             Fault::Kernel(Planted::CopyExpires),
             Fault::Kernel(Planted::ExpiryNotAwaited),
+            Fault::Kernel(Planted::DoubtAnswered),
             Fault::HealthNotSaid,
             Fault::Kernel(Planted::DoubtAskedAgain),
             Fault::Kernel(Planted::NodeNotTold),

@@ -126,6 +126,12 @@ impl Plan {
         self.seed % 32 == 17
     }
 
+    /// Whether messages between workers take long, so that mappings change while keys are held: in
+    /// every fourth of these seeds.
+    pub fn has_slow_messages(&self) -> bool {
+        self.seed % 16 == 9
+    }
+
     /// Whether clients use a key with deadlines: in every eighth seed, likewise.
     pub fn has_deadlines(&self) -> bool {
         self.seed % 8 == 4

@@ -12,6 +12,9 @@ use rufous_server::cluster::PeerMessage;
 use rufous_server::front::Message;
 use std::sync::Arc;
 
+/// What a message between workers takes where that is long.
+const SLOW_MESSAGE_US: (u64, u64) = (1_000, 100_000);
+
 impl World {
     /// A node starts, and each worker as it really does: with a connection from
     /// inside that goes away at once.
@@ -168,7 +171,11 @@ impl World {
     }
 
     fn send_message(&mut self, node: usize, from: usize, to: usize, message: Message) {
-        let (low, high) = self.plan.message_us;
+        let (low, high) = if self.plan.has_slow_messages() {
+            SLOW_MESSAGE_US
+        } else {
+            self.plan.message_us
+        };
         let wanted = self.engine.now_us + self.network.skewed(low, high);
         let last = &mut self.nodes[node].last_message_us;
         let last = last.entry((from, to)).or_default();

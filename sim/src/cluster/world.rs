@@ -5,6 +5,7 @@ use super::coordinator::Coordinator;
 use super::fleeting::Fleeting;
 use super::loose::Loose;
 use super::node::Node;
+use super::pairs::Pairs;
 use super::plan::Plan;
 use super::stops::Stops;
 use super::strangers::Strangers;
@@ -94,6 +95,7 @@ pub struct World {
     pub(super) history: History,
     pub(super) loose: Loose,
     pub(super) fleeting: Fleeting,
+    pub(super) pairs: Pairs,
     pub(super) watch: Watch,
     pub(super) stops: Stops,
     /// When a request or a change of a node was last pending.
@@ -131,6 +133,7 @@ impl World {
             history: History::new(plan.units()),
             loose: Loose::default(),
             fleeting: Fleeting::default(),
+            pairs: Pairs::default(),
             watch: Watch::new(&plan),
             stops: Stops::new(&plan),
             unrest_us: 0,

@@ -27,6 +27,13 @@ fn what_others_may_have_done_is_asked_for_again() {
     caught::<World>("doubt-asked-again", 0..20);
 }
 
+/// A seed in which messages between workers take long.
+#[test]
+fn what_was_told_to_be_unknown_is_answered() {
+    let what = "a reply to a request that is not under way";
+    caught_saying::<World>("doubt-answered", &Size::Any, what, 25..26);
+}
+
 #[test]
 fn what_is_written_together_comes_in_parts() {
     caught_saying::<World>("group-cut", &Size::Any, "a part of a write", 0..60);

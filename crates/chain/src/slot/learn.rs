@@ -10,9 +10,11 @@ use rufous_mapping::NodeNo;
 /// The progress of a node that learns from this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learning {
-    /// Its copy is being made; this many parts of it were sent.
+    /// Its copy is being made; this many parts of it were sent. Since then this many bytes were
+    /// written that the copy may have to have as well, without those of later parts.
     Copying {
         parts: u64,
+        owed: usize,
     },
     /// It has the copy, and is sent the later writes.
     Following,
@@ -38,10 +40,28 @@ impl Learning {
     }
 }
 
-/// Acknowledgements wait for a learner that lacks at most this many writes.
+/// Acknowledgements wait for a learner that lacks at most this many writes,
 const NEAR: u64 = 64;
+/// and for one that lacks more than so many, or a copy of more than so many bytes of later writes:
+/// clients that write faster than the learner takes it would keep it from ever being near.
+const FAR: u64 = 4096;
+const MOST_OWED: usize = 4 << 20;
 
 impl SlotChain {
+    /// Whether acknowledgements wait for the learner.
+    pub(super) fn waits_for_learner(&self) -> bool {
+        let Some((_, learning)) = self.learning else {
+            return false;
+        };
+        let lacks = |acked: u64| self.seq.saturating_sub(acked);
+        match learning {
+            Learning::Copying { owed, .. } => owed > MOST_OWED,
+            Learning::Following => self.learner_acked.is_some_and(|acked| lacks(acked) > FAR),
+            Learning::Syncing { .. } | Learning::Synced => true,
+            Learning::Behind => false,
+        }
+    }
+
     /// The learner, if its copy is complete.
     pub(crate) fn synced(&self) -> Option<NodeNo> {
         let (learner, learning) = self.learning?;
@@ -68,6 +88,7 @@ impl SlotChain {
         if *learning == Learning::Synced {
             self.settle(seq, out);
         }
+        self.acknowledge(out);
     }
 
     /// The tail cannot send this learner the missing writes individually.
@@ -103,7 +124,7 @@ impl SlotChain {
     pub(crate) fn on_learn(&mut self, from: NodeNo, store: &mut impl Store) {
         let learns = self.chain.learner == Some(from) && self.chain.tail() == Some(self.me);
         if learns && self.complete {
-            self.learning = Some((from, Learning::Copying { parts: 0 }));
+            self.learning = Some((from, Learning::Copying { parts: 0, owed: 0 }));
             self.learner_acked = None;
             store.begin_copy(self.number);
         }
@@ -134,7 +155,7 @@ impl SlotChain {
         let Some((learner, learning)) = &mut self.learning else {
             return false;
         };
-        let Learning::Copying { parts } = learning else {
+        let Learning::Copying { parts, owed } = learning else {
             return false;
         };
         let (message, more) = match store.copy(slot) {
@@ -142,6 +163,7 @@ impl SlotChain {
             Some(chunk) => {
                 let part = *parts;
                 *parts += 1;
+                *owed = owed.saturating_sub(chunk.len());
                 let message = Message::Copy {
                     slot,
                     since,
@@ -164,6 +186,7 @@ impl SlotChain {
             }
         };
         out.push((*learner, message));
+        self.acknowledge(out);
         more
     }
 

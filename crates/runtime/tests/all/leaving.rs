@@ -69,7 +69,9 @@ fn an_idle_connection_is_closed_and_one_with_unread_bytes_is_not() {
     go.send(()).expect("goes on");
     let mut got = [0; 5];
     stream.read_exact(&mut got).expect("answered");
-    enters.recv().expect("the connection is open, and read");
+    enters
+        .recv_timeout(Duration::from_secs(50))
+        .expect("the connection is open, and read");
     go.send(()).expect("goes on");
     assert_eq!(read_to_end(&mut stream), b"second");
 }
