@@ -287,9 +287,9 @@ impl SlotChain {
         let (slot, since, all) = (self.number, self.since(), self.confirmed);
         let items = vec![item.clone()];
         let learner = match &mut self.learning {
-            Some((_, Learning::Copying { owed, .. })) => {
+            Some((_, learning)) if learning.is_copying() => {
                 store.note(slot, &item.effect);
-                *owed += item.effect.len();
+                learning.on_write(item.effect.len());
                 None
             }
             learning => learning

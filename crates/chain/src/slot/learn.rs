@@ -10,11 +10,13 @@ use rufous_mapping::NodeNo;
 /// The progress of a node that learns from this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learning {
-    /// Its copy is being made; this many parts of it were sent. Since then this many bytes were
-    /// written that the copy may have to have as well, without those of later parts.
+    /// Its copy is being made; this many parts of it were sent. Later writes have this many bytes
+    /// more than the parts that were sent since; if that was too much, writes wait until it is
+    /// nothing.
     Copying {
         parts: u64,
         owed: usize,
+        waits: bool,
     },
     /// It has the copy, and is sent the later writes.
     Following,
@@ -30,6 +32,22 @@ pub(super) enum Learning {
 }
 
 impl Learning {
+    fn new() -> Self {
+        Self::Copying {
+            parts: 0,
+            owed: 0,
+            waits: false,
+        }
+    }
+
+    /// A write of this size has to be in the copy, too.
+    pub(super) fn on_write(&mut self, bytes: usize) {
+        if let Self::Copying { owed, waits, .. } = self {
+            *owed += bytes;
+            *waits |= *owed > MOST_OWED;
+        }
+    }
+
     pub(super) fn is_copying(self) -> bool {
         matches!(self, Self::Copying { .. })
     }
@@ -42,8 +60,8 @@ impl Learning {
 
 /// Acknowledgements wait for a learner that lacks at most this many writes,
 const NEAR: u64 = 64;
-/// and for one that lacks more than so many, or a copy of more than so many bytes of later writes:
-/// clients that write faster than the learner takes it would keep it from ever being near.
+/// and for one that lacks more than so many, or whose copy lacks more than so many bytes of later
+/// writes: clients that write faster than the copy is made would keep it from ever being complete.
 const FAR: u64 = 4096;
 const MOST_OWED: usize = 4 << 20;
 
@@ -55,7 +73,7 @@ impl SlotChain {
         };
         let lacks = |acked: u64| self.seq.saturating_sub(acked);
         match learning {
-            Learning::Copying { owed, .. } => owed > MOST_OWED,
+            Learning::Copying { waits, .. } => waits,
             Learning::Following => self.learner_acked.is_some_and(|acked| lacks(acked) > FAR),
             Learning::Syncing { .. } | Learning::Synced => true,
             Learning::Behind => false,
@@ -124,7 +142,7 @@ impl SlotChain {
     pub(crate) fn on_learn(&mut self, from: NodeNo, store: &mut impl Store) {
         let learns = self.chain.learner == Some(from) && self.chain.tail() == Some(self.me);
         if learns && self.complete {
-            self.learning = Some((from, Learning::Copying { parts: 0, owed: 0 }));
+            self.learning = Some((from, Learning::new()));
             self.learner_acked = None;
             store.begin_copy(self.number);
         }
@@ -155,7 +173,7 @@ impl SlotChain {
         let Some((learner, learning)) = &mut self.learning else {
             return false;
         };
-        let Learning::Copying { parts, owed } = learning else {
+        let Learning::Copying { parts, owed, waits } = learning else {
             return false;
         };
         let (message, more) = match store.copy(slot) {
@@ -164,6 +182,7 @@ impl SlotChain {
                 let part = *parts;
                 *parts += 1;
                 *owed = owed.saturating_sub(chunk.len());
+                *waits &= *owed > 0;
                 let message = Message::Copy {
                     slot,
                     since,
