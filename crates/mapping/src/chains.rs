@@ -91,6 +91,9 @@ pub struct Chain {
     /// The epoch in which this chain took effect. Messages along the chain name it, so that an
     /// epoch that changes other chains disturbs no message here.
     pub since: u64,
+    /// All members have stopped since, and the copy that continues is not decided: no node acts by
+    /// this chain. `since` is still the epoch in which they may have acted last.
+    pub halted: bool,
 }
 
 impl Chain {
@@ -131,13 +134,16 @@ impl Chain {
         if self.members.is_empty() != (self.born == 0) || self.born > self.since {
             return Err(Invalid("a chain took effect before it was created"));
         }
+        if self.halted && self.members.is_empty() {
+            return Err(Invalid("a chain without members is halted"));
+        }
         Ok(())
     }
 
     /// Whether this may be the chain after another one: its members have all writes that were
     /// acknowledged in that one.
     pub fn follows(&self, before: &Chain) -> Result<(), Invalid> {
-        if self == before {
+        if self == before || self.is_halt_of(before) {
             return Ok(());
         }
         if self.since <= before.since || before.members.is_empty() != (self.born != before.born) {
@@ -163,9 +169,20 @@ impl Chain {
         Ok(())
     }
 
+    /// Whether this is another chain, halted. It has no epoch of its own: no node acts by it. Members
+    /// that an operator has removed may be missing.
+    fn is_halt_of(&self, before: &Chain) -> bool {
+        let mut halted = Chain {
+            halted: true,
+            ..*before
+        };
+        halted.members.retain(|no| self.members.contains(&no));
+        *self == halted && !self.members.is_empty()
+    }
+
     /// Whether this may be the chain some epochs after `epoch`, in which `before` was the chain.
     pub(crate) fn comes_after(&self, before: &Chain, epoch: u64) -> Result<(), Invalid> {
-        if self == before {
+        if self == before || self.is_halt_of(before) {
             return Ok(());
         }
         let was_born = !before.members.is_empty();

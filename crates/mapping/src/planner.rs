@@ -3,9 +3,9 @@
 //!
 //! In each epoch a chain changes in one way at most (`rules.rs`):
 //! 1. It loses the members that are gone, or that have lost their memory in a restart, as long as
-//!    one is left. If all have restarted, the first of those that are back continues with the data
-//!    on its disk, and the others learn from it. They wait for each other for some seconds: the
-//!    first member has the most writes.
+//!    one is left. If none is left, it is halted: members that are back take part in the cluster,
+//!    but not in this chain, and report what they have of its slots. When all have reported, the
+//!    one with the best copy continues (`held.rs`), and the others learn from it.
 //! 2. A complete learner becomes the last member.
 //! 3. If it has all members that the ring wants, it takes the ring's order, and surplus members
 //!    leave; a surplus head first becomes the last member, which leaves when it has reported that
@@ -21,12 +21,14 @@
 
 mod forget;
 mod heed;
+mod held;
 mod rules;
 mod seen;
 #[cfg(test)]
 mod tests;
 
 pub use forget::{Kept, forget};
+pub use held::{Copy, Held, Report, Verdict};
 pub use seen::{Health, Learned, Limits, Seen};
 
 use crate::chains::Chains;
@@ -59,7 +61,7 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
     };
     let mut learning = Learning::of(&mapping.chains, limits.learning);
     let mut ranges = mapping.chains.ranges().peekable();
-    for slots in pieces(&mapping.chains, wanted, &seen.learned) {
+    for slots in pieces(&mapping.chains, wanted, seen) {
         while ranges
             .next_if(|(range, _)| range.end <= slots.start)
             .is_some()
@@ -71,7 +73,9 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
         match state.plan(chain, &slots, owners, limits) {
             None => next.chains.push(slots.start, **chain),
             Some(mut planned) => {
-                planned.since = next.epoch;
+                if !planned.halted {
+                    planned.since = next.epoch;
+                }
                 if planned.born == 0 {
                     planned.born = next.epoch;
                 }
@@ -101,8 +105,31 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
     Some(next)
 }
 
+/// What becomes of the halted chains of a mapping, as [`next`] decides it.
+pub fn verdicts(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Vec<(Range<u16>, Verdict)> {
+    let state = MemberStates::of(mapping, seen);
+    let mut verdicts: Vec<(Range<u16>, Verdict)> = Vec::new();
+    if !mapping.chains.ranges().any(|(_, chain)| chain.halted) {
+        return verdicts;
+    }
+    for slots in pieces(&mapping.chains, &mapping.ring, seen) {
+        let chain = mapping.chains.of(slots.start);
+        if !chain.halted {
+            continue;
+        }
+        let verdict = state.verdict(chain, slots.start, limits);
+        match verdicts.last_mut() {
+            Some((last, known)) if last.end == slots.start && *known == verdict => {
+                last.end = slots.end;
+            }
+            _ => verdicts.push((slots, verdict)),
+        }
+    }
+    verdicts
+}
+
 /// Ranges of slots within which nothing differs.
-fn pieces(chains: &Chains, wanted: &Ring, learned: &Learned) -> impl Iterator<Item = Range<u16>> {
+fn pieces(chains: &Chains, wanted: &Ring, seen: &Seen) -> impl Iterator<Item = Range<u16>> {
     let mut starts = [0u64; SLOTS / 64 + 1];
     let mut mark = |slot: u16| {
         if let Some(word) = starts.get_mut(usize::from(slot) / 64) {
@@ -111,7 +138,7 @@ fn pieces(chains: &Chains, wanted: &Ring, learned: &Learned) -> impl Iterator<It
     };
     chains.ranges().for_each(|(slots, _)| mark(slots.start));
     wanted.ranges().for_each(|(slots, _)| mark(slots.start));
-    for slots in learned.ranges() {
+    for slots in seen.learned.ranges().chain(seen.held.ranges()) {
         mark(slots.start);
         mark(slots.end);
     }
@@ -179,8 +206,8 @@ fn settle(next: &mut Mapping, state: &MemberStates<'_>) -> bool {
         if !drained.is_empty() {
             named.extend(chain.named());
         }
-        // While it is in a chain, its lost data is not dealt with yet.
-        if !state.restarted.is_empty() && chain.since != next.epoch {
+        // While it is in a chain that acts, its lost data is not dealt with yet.
+        if !state.restarted.is_empty() && chain.since != next.epoch && !chain.halted {
             waits.extend(chain.members.iter().copied());
         }
     }

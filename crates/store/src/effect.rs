@@ -139,8 +139,9 @@ pub enum Effect<'a> {
 pub enum SlotMark {
     /// A part: of an unfinished copy, or of a slot that is being dropped.
     Part,
-    /// All writes of the chain up to this one.
-    Whole(u64),
+    /// All writes of the chain up to this one. `since`: the epoch of that chain; 0 where an older
+    /// version wrote the mark.
+    Whole { seq: u64, since: u64 },
 }
 
 /// Bytes that are no effect.
@@ -342,9 +343,10 @@ impl<'a> Effect<'a> {
                 match mark {
                     None => out.push(0),
                     Some(SlotMark::Part) => out.push(1),
-                    Some(SlotMark::Whole(seq)) => {
-                        out.push(2);
+                    Some(SlotMark::Whole { seq, since }) => {
+                        out.push(3);
                         put_varint(out, seq);
+                        put_varint(out, since);
                     }
                 }
             }
@@ -392,7 +394,14 @@ impl<'a> Effect<'a> {
         let mark = match byte(from)? {
             0 => None,
             1 => Some(SlotMark::Part),
-            2 => Some(SlotMark::Whole(varint(from)?)),
+            2 => Some(SlotMark::Whole {
+                seq: varint(from)?,
+                since: 0,
+            }),
+            3 => Some(SlotMark::Whole {
+                seq: varint(from)?,
+                since: varint(from)?,
+            }),
             _ => return Err(NotAnEffect),
         };
         match usize::from(slot) < SLOTS {

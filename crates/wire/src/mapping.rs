@@ -100,6 +100,7 @@ impl From<&rufous_mapping::Mapping> for Mapping {
             learner: chain.learner.map(|no| no.0.into()),
             born: chain.born,
             since: chain.since,
+            halted: chain.halted,
         };
         Self {
             epoch: mapping.epoch,
@@ -218,6 +219,7 @@ fn chains_from(wire: &[message::Chain]) -> Result<Chains, Invalid> {
             learner: range.learner.map(number).transpose()?,
             born: range.born,
             since: range.since,
+            halted: range.halted,
         };
         ranges.push((slots, chain));
     }

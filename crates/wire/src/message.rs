@@ -258,6 +258,9 @@ pub struct Chain {
     pub born: u64,
     #[prost(uint64, tag = "5")]
     pub since: u64,
+    /// No node acts by it; see `rufous_mapping::Chain`. Older programs do not know this.
+    #[prost(bool, tag = "6")]
+    pub halted: bool,
 }
 
 /// Asks for a lease; the time is that of the asker's clock.
@@ -273,11 +276,41 @@ pub struct Grant {
     pub asked_us: u64,
 }
 
-/// To the leader: complete learners of the sender's slots.
+/// To the leader: complete learners of the sender's slots, and what the sender has of slots whose
+/// chains are halted.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Learned {
     #[prost(message, repeated, tag = "1")]
     pub all: Vec<LearnedSlots>,
+    /// In order. Slots that are in none of these are not reported.
+    #[prost(message, repeated, tag = "2")]
+    pub held: Vec<HeldSlots>,
+    /// The sender's start. The following fields are about `held`.
+    #[prost(uint64, tag = "3")]
+    pub incarnation: u64,
+    /// The sender has a log: what it does not have was lost.
+    #[prost(bool, tag = "4")]
+    pub logs: bool,
+    /// The operator accepts that writes are lost which no reported copy has.
+    #[prost(bool, tag = "5")]
+    pub accepts: bool,
+}
+
+/// Slots of which the sender has equal copies, or none.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct HeldSlots {
+    #[prost(uint32, tag = "1")]
+    pub first: u32,
+    /// The first slot after the range.
+    #[prost(uint32, tag = "2")]
+    pub until: u32,
+    /// It has a copy: of the chain of this epoch, up to this write.
+    #[prost(bool, tag = "3")]
+    pub whole: bool,
+    #[prost(uint64, tag = "4")]
+    pub since: u64,
+    #[prost(uint64, tag = "5")]
+    pub seq: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -209,6 +209,11 @@ impl Node {
         self.is_up = false;
     }
 
+    /// Its folder is emptied while it is down.
+    pub(super) fn empty(&mut self) {
+        self.workers = self.new_workers(self.workers.len() as u64, None);
+    }
+
     /// What was on disk is all that it had. It may have other workers now.
     pub(super) fn start(&mut self, now: u64, rng: &mut Rng) {
         self.is_up = true;
@@ -225,8 +230,8 @@ impl Node {
             let lists = before[was].store.slots.remove(&slot);
             let is = worker_of_slot(slot, self.workers.len()).index();
             let worker = &mut self.workers[is];
-            if let Some(seq) = before[was].replica.complete_seq(slot) {
-                worker.replica.restore(slot, seq);
+            if let Some(copy) = before[was].replica.copy_of(slot) {
+                worker.replica.restore(slot, copy);
             } else if lists.as_ref().is_some_and(|lists| !lists.is_empty()) {
                 worker.replica.found_incomplete(slot);
             }

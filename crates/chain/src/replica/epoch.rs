@@ -53,6 +53,14 @@ impl Replica {
     fn enter(&mut self, number: u16, chain: &Chain, store: &mut impl Store, out: &mut Out) {
         let is_clear = !self.cleared.contains(&number);
         let slot = self.entry(number);
+        if chain.halted {
+            if slot.chain != *chain {
+                slot.halt(*chain, store);
+                self.halted.insert(number);
+                self.changed.insert(number);
+            }
+            return;
+        }
         if slot.chain.since == chain.since {
             return;
         }
@@ -112,6 +120,8 @@ impl Replica {
         self.copied.retain(copies);
         let is_broken = |number: &u16| slots.get(number).is_some_and(|slot| slot.is_broken());
         self.broken.retain(is_broken);
+        let is_halted = |number: &u16| slots.get(number).is_some_and(|slot| slot.chain.halted);
+        self.halted.retain(is_halted);
         let taught = slots
             .iter()
             .filter(|(_, slot)| slot.chain.learner.is_some());

@@ -49,6 +49,7 @@ fn mapping(epoch: u64, first: &[NodeNo], second: &[NodeNo]) -> Arc<Mapping> {
         members: Members::of(members).expect("few"),
         learner: None,
         since: epoch,
+        halted: false,
         born: 1,
     };
     let chains = [(0..SECOND, chain(first)), (SECOND..16384, chain(second))];

@@ -3,6 +3,7 @@
 use super::{Refused, Replica};
 use crate::slot::SlotChain;
 use rufous_mapping::NodeNo;
+use rufous_mapping::planner::Copy;
 use std::collections::BTreeSet;
 
 /// How many slots this node serves, as far as leases go; is in the chains of; has all data of.
@@ -161,6 +162,12 @@ impl Replica {
             may_leave.then_some((*number, self.me, slot.chain.since))
         });
         synced.chain(leaving)
+    }
+
+    /// What this node has of the slots whose chains are halted.
+    pub fn held(&self) -> impl Iterator<Item = (u16, Option<Copy>)> {
+        let slots = self.halted.iter();
+        slots.map(|number| (*number, self.copy_of(*number)))
     }
 
     /// Whether a write that this node executed as a slot's head is not acknowledged yet.

@@ -119,6 +119,7 @@ impl World {
             learner: learner.map(NodeNo),
             born: 1,
             since: mapping.epoch,
+            halted: false,
         };
         let mut ranges = Vec::new();
         for (at, slot) in SLOTS_USED.into_iter().enumerate() {

@@ -14,14 +14,16 @@
 //!    that was restored to an earlier state hands out epochs a second time. From then on nothing is
 //!    applied or proposed until it has the last known mapping again.
 
+mod halted;
 mod reach;
 #[cfg(test)]
 mod reach_tests;
 #[cfg(test)]
 mod tests;
 
+pub use halted::Halted;
 use reach::Reach;
-use rufous_mapping::planner::{self, Health, Learned, Limits, Seen};
+use rufous_mapping::planner::{self, Health, Held, Learned, Limits, Seen};
 use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
 use rufous_wire::mapping::{decode, decode_member};
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,6 +90,8 @@ pub struct View<'a> {
     pub data: Data,
     /// Progress of learners, as this node and others have reported it.
     pub learned: Learned,
+    /// What nodes have of slots whose chains are halted.
+    pub held: Held,
 }
 
 /// What the caller has to do, in order.
@@ -126,6 +130,8 @@ pub enum Action {
     },
     /// What an operator wanted forgotten leaves, or is kept for this reason.
     Forgotten { id: NodeId, kept: Option<String> },
+    /// Log the slots of which all copies have stopped, and what they wait for.
+    Halted(Halted),
     /// Propose this mapping as the epoch after `expected`.
     Propose { expected: u64, next: Mapping },
 }
@@ -152,6 +158,8 @@ pub struct Control {
     reach: Reach,
     /// The members that others replace, with the reason, as the leader last logged them.
     unfit: BTreeMap<NodeNo, String>,
+    /// What becomes of halted chains, as the leader last logged it.
+    halted: Halted,
     /// When a proposal of this node last took effect.
     proposed_us: Option<u64>,
     /// The last problem that was logged, so that it is logged once.
@@ -168,6 +176,7 @@ impl Control {
             away: BTreeMap::new(),
             reach: Reach::default(),
             unfit: BTreeMap::new(),
+            halted: Halted::default(),
             proposed_us: None,
             said: String::new(),
             is_behind: settings.kept.is_behind,
@@ -353,6 +362,7 @@ impl Control {
             self.away.clear();
             self.reach.forget();
             self.unfit.clear();
+            self.halted = Halted::default();
             actions.push(Action::ForgetReports);
             return;
         }
@@ -386,11 +396,19 @@ impl Control {
                 .map(|(no, since)| (*no, now_us.saturating_sub(*since) / 1_000))
                 .collect(),
             learned: view.learned.clone(),
+            held: view.held.clone(),
             draining: draining(mapping, view),
             unfit: unfit.into_keys().collect(),
             apart: self.reach.apart(),
         };
-        if let Some(next) = planner::next(mapping, &seen, &self.settings.limits) {
+        let next = planner::next(mapping, &seen, &self.settings.limits);
+        let halted = Halted::of(mapping, &seen, &self.settings.limits);
+        // What continues is logged with the proposal that makes it so.
+        if halted != self.halted && (halted.continues() == 0 || next.is_some()) {
+            self.halted = halted.clone();
+            actions.push(Action::Halted(halted));
+        }
+        if let Some(next) = next {
             let expected = mapping.epoch;
             actions.push(Action::Propose { expected, next });
         }

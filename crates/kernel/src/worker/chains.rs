@@ -37,6 +37,7 @@ use late::Late;
 use rufous_base::slot::{slot_of as slot_of_key, slots_of_worker};
 use rufous_base::{Now, WorkerId};
 use rufous_chain::{Envelope, Message, Peer, Refused, Replica};
+use rufous_mapping::planner::Copy;
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -163,8 +164,11 @@ impl ChainHost {
         for (slot, mark) in store.shard.marks().slots() {
             match mark {
                 // Under another number it was a different node.
-                SlotMark::Whole(seq) if is_first => replica.restore(*slot, *seq),
-                SlotMark::Whole(_) | SlotMark::Part => replica.found_incomplete(*slot),
+                SlotMark::Whole { seq, since } if is_first => {
+                    let (seq, since) = (*seq, *since);
+                    replica.restore(*slot, Copy { since, seq });
+                }
+                SlotMark::Whole { .. } | SlotMark::Part => replica.found_incomplete(*slot),
             }
         }
         replica
@@ -204,8 +208,8 @@ impl ChainHost {
 
     fn mark_of(&self, slot: u16) -> Option<SlotMark> {
         let replica = self.replica.as_ref()?;
-        match replica.complete_seq(slot) {
-            Some(seq) => Some(SlotMark::Whole(seq)),
+        match replica.copy_of(slot) {
+            Some(Copy { since, seq }) => Some(SlotMark::Whole { seq, since }),
             None => replica.has_part(slot).then_some(SlotMark::Part),
         }
     }
@@ -461,6 +465,12 @@ impl ChainHost {
     pub(super) fn learned(&self) -> Vec<(u16, NodeNo, u64)> {
         let replica = self.replica.as_ref();
         replica.map_or_else(Vec::new, |replica| replica.synced().collect())
+    }
+
+    /// What this worker has of slots whose chains are halted.
+    pub(super) fn held(&self) -> Vec<(u16, Option<Copy>)> {
+        let replica = self.replica.as_ref();
+        replica.map_or_else(Vec::new, |replica| replica.held().collect())
     }
 
     /// Slots whose data here is not as it should be.

@@ -100,6 +100,12 @@ impl<P: Program> Worker<P> {
         chains.map_or_else(Vec::new, |chains| chains.learned())
     }
 
+    /// What this worker has of slots whose chains are halted.
+    pub fn held(&self) -> Vec<(u16, Option<rufous_mapping::planner::Copy>)> {
+        let chains = self.chains.as_ref();
+        chains.map_or_else(Vec::new, |chains| chains.held())
+    }
+
     /// Slots whose data here is not as it should be.
     pub fn broken_slots(&self) -> Vec<u16> {
         let chains = self.chains.as_ref();

@@ -88,6 +88,7 @@ impl World {
             learner: learner.map(NodeNo),
             born: 1,
             since: mapping.epoch,
+            halted: false,
         };
         mapping.chains = Chains::of_ranges([(0..16384, chain)]).expect("all slots");
         mapping.follows(&self.mapping).expect("a next one");

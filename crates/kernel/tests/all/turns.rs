@@ -34,6 +34,7 @@ fn mapping_with(
         learner,
         born: 1,
         since: epoch,
+        halted: false,
     };
     Arc::new(Mapping {
         epoch,

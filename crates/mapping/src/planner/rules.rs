@@ -1,5 +1,6 @@
 //! The rules that derive a chain of the next epoch from the present one.
 
+use super::held::{self, Presence, Verdict};
 use super::seen::{Limits, Seen};
 use crate::chains::{Chain, Chains, MAX_CHAIN, Members};
 use crate::mapping::Mapping;
@@ -15,6 +16,10 @@ pub(super) struct MemberStates<'a> {
     pub(super) away: BTreeSet<NodeNo>,
     /// Alive with a later incarnation than the mapping has.
     pub(super) restarted: BTreeMap<NodeNo, &'a Member>,
+    /// Alive and unfit.
+    unfit: BTreeSet<NodeNo>,
+    /// The starts of the members, as the mapping has them.
+    incarnations: BTreeMap<NodeNo, u64>,
 }
 
 /// The slots that each node copies at present, and the limit.
@@ -49,8 +54,11 @@ impl<'a> MemberStates<'a> {
             seen,
             away: BTreeSet::new(),
             restarted: BTreeMap::new(),
+            unfit: BTreeSet::new(),
+            incarnations: BTreeMap::new(),
         };
         for (no, member) in &mapping.members {
+            state.incarnations.insert(*no, member.incarnation);
             match seen.alive.get(&member.id) {
                 Some(now) if now.id != member.id || now.check().is_err() => {
                     state.away.insert(*no);
@@ -66,6 +74,7 @@ impl<'a> MemberStates<'a> {
                 }
                 Some(_) if seen.unfit.contains(no) => {
                     state.away.insert(*no);
+                    state.unfit.insert(*no);
                 }
                 Some(_) => (),
             }
@@ -91,12 +100,48 @@ impl<'a> MemberStates<'a> {
         limits: &Limits,
     ) -> Option<Chain> {
         let all_stayed = self.away.is_empty() && self.restarted.is_empty();
-        if all_stayed && chain.learner.is_none() && *chain.members == *wanted {
+        let is_settled = all_stayed && !chain.halted;
+        if is_settled && chain.learner.is_none() && *chain.members == *wanted {
             return None;
         }
         let mut next = *chain;
-        let changed = self.renew(&mut next, limits) || self.advance(&mut next, slots, wanted);
+        let changed = match chain.halted {
+            true => self.resume(&mut next, slots.start, limits),
+            false => self.renew(&mut next) || self.advance(&mut next, slots, wanted),
+        };
         changed.then_some(next)
+    }
+
+    /// A halted chain continues with one member, if that is decided.
+    fn resume(&self, chain: &mut Chain, slot: u16, limits: &Limits) -> bool {
+        let Verdict::Continues(chosen, _) = self.verdict(chain, slot, limits) else {
+            return false;
+        };
+        chain.members.retain(|no| no == chosen);
+        (chain.learner, chain.halted) = (None, false);
+        true
+    }
+
+    pub(super) fn verdict(&self, chain: &Chain, slot: u16, limits: &Limits) -> Verdict {
+        held::decide(chain, slot, limits.reunion_ms, |no| self.presence(no))
+    }
+
+    /// A node may report again what it had before a later restart: only the start that the mapping
+    /// has counts.
+    fn presence(&self, no: NodeNo) -> Presence<'_> {
+        if !self.away.contains(&no) || self.unfit.contains(&no) {
+            let report = self.seen.held.of(no);
+            let now =
+                |report: &&held::Report| self.incarnations.get(&no) == Some(&report.incarnation);
+            return match report.filter(now) {
+                Some(report) if !self.restarted.contains_key(&no) => Presence::Reports(report),
+                _ => Presence::Silent,
+            };
+        }
+        match self.seen.draining.contains(&no) {
+            true => Presence::Removed,
+            false => Presence::Away(self.seen.away_ms.get(&no).copied().unwrap_or(0)),
+        }
     }
 
     /// It has been alive since the mapping named it.
@@ -105,7 +150,8 @@ impl<'a> MemberStates<'a> {
     }
 
     /// Rule 1. True if the chain has changed, and must not change further in this epoch.
-    fn renew(&self, chain: &mut Chain, limits: &Limits) -> bool {
+    fn renew(&self, chain: &mut Chain) -> bool {
+        let before = *chain;
         let learner_left = chain.learner.is_some_and(|learner| !self.stayed(learner));
         if learner_left {
             chain.learner = None;
@@ -117,14 +163,14 @@ impl<'a> MemberStates<'a> {
             chain.members.retain(|no| self.stayed(no));
             return true;
         }
+        // A member that is alive and unfit has all data: it continues when it is fit again.
         let is_back = |no: &NodeNo| self.restarted.contains_key(no);
-        let away_ms = |no: &NodeNo| self.seen.away_ms.get(no).copied().unwrap_or(0);
-        let waited = |no: &NodeNo| away_ms(no) >= limits.reunion_ms;
-        if chain.members.iter().any(is_back)
-            && chain.members.iter().all(|no| is_back(no) || waited(no))
-        {
-            let first = chain.members.iter().copied().find(is_back);
-            chain.members.retain(|no| Some(no) == first);
+        let has_data = |no: &NodeNo| self.unfit.contains(no);
+        if chain.members.iter().any(is_back) && !chain.members.iter().any(has_data) {
+            *chain = Chain {
+                halted: true,
+                ..before
+            };
             return true;
         }
         learner_left

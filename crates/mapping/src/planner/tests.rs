@@ -85,6 +85,13 @@ impl World {
         if before == after {
             return;
         }
+        if after.halted {
+            assert!(
+                !before.halted && after.follows(before).is_ok(),
+                "slot {slot}"
+            );
+            return;
+        }
         assert!(after.since == self.mapping.epoch + 1, "slot {slot}");
         assert!(!after.members.is_empty(), "slot {slot} has nobody");
         let mut once = after.members.to_vec();
@@ -104,8 +111,32 @@ impl World {
         }
     }
 
+    /// Live members report what they have of halted chains.
+    fn report(&mut self) {
+        for (no, member) in &self.mapping.members {
+            let now = self.seen.alive.get(&member.id);
+            if now.is_none_or(|now| now.incarnation != member.incarnation) {
+                continue;
+            }
+            let mut report = Report::new(member.incarnation, true, false);
+            for slot in 0..SLOTS as u16 {
+                let chain = self.mapping.chains.of(slot);
+                let copy = Copy {
+                    since: chain.since,
+                    seq: 7,
+                };
+                let has_all = self.has_all[usize::from(slot)].contains(no);
+                if chain.halted {
+                    report.add(slot..slot + 1, has_all.then_some(copy));
+                }
+            }
+            self.seen.held.hear(*no, report);
+        }
+    }
+
     /// The learners of some slots are complete.
     fn learn(&mut self, which: impl FnMut(u16) -> bool) {
+        self.report();
         self.learn_only_learners_of(which);
         for slot in 0..SLOTS as u16 {
             let chain = *self.mapping.chains.of(slot);
@@ -152,7 +183,12 @@ impl World {
         let ring = &self.mapping.ring;
         let there = ring.members().keys().filter(|no| is_there(no)).count();
         for slot in 0..SLOTS as u16 {
-            let members = self.mapping.chains.of(slot).members;
+            let chain = self.mapping.chains.of(slot);
+            let members = chain.members;
+            if chain.halted {
+                assert!(!members.iter().all(is_there), "slot {slot} need not wait");
+                continue;
+            }
             if there > 0 && members.iter().any(is_there) {
                 assert!(members.iter().all(is_there), "slot {slot}: {members:?}");
                 assert_eq!(members.len(), ring.copies().min(there), "slot {slot}");
@@ -274,11 +310,17 @@ fn those_that_have_all_started_again_wait_for_each_other() {
     let second = second.expect("a member");
     world.stop(1);
     world.start(0, 2);
-    world.seen.away_ms.insert(second, 100);
-    assert!(!world.step(), "the other may have more");
-    world.seen.away_ms.insert(second, world.limits.reunion_ms);
     assert!(world.step());
-    assert_eq!(Some(world.mapping.chains.of(0).members[0]), first);
+    assert!(world.mapping.chains.of(0).halted);
+    let first = first.expect("a member");
+    assert_eq!(
+        world.mapping.members[&first].incarnation, 2,
+        "it takes part"
+    );
+    // However long the other is away: it may have more.
+    world.seen.away_ms.insert(second, 1 << 40);
+    world.settle();
+    assert!(world.mapping.chains.of(0).halted);
     world.start(1, 2);
     world.settle();
     world.check_rest();

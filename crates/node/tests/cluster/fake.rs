@@ -138,6 +138,7 @@ impl Fake {
                     members: Members::of(&members).expect("a chain"),
                     learner,
                     since: next.epoch,
+                    halted: false,
                     ..*chain
                 };
                 (slots, if is_own { moved } else { *chain })
@@ -175,6 +176,7 @@ impl Fake {
                 members: Members::of(members).expect("a chain"),
                 learner,
                 since: next.epoch,
+                halted: false,
                 ..*chain
             };
             let is_its = chain.members.contains(&NodeNo(0));

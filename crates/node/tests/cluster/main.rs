@@ -15,6 +15,7 @@ mod node;
 mod plain;
 mod processes;
 mod redirected;
+mod returning;
 mod secret;
 mod serving;
 mod several;

@@ -10,7 +10,9 @@ use crate::front::Message;
 use rufous::runtime::{Handle, Teller, Untold};
 use rufous_base::WorkerId;
 use rufous_base::limits::EPOCHS_APART_US;
-use rufous_cluster::control::{Action, Control, Data, Outcome, Settings, Stored, View, announced};
+use rufous_cluster::control::{
+    Action, Control, Data, Halted, Outcome, Settings, Stored, View, announced,
+};
 use rufous_coordinator as coordinator;
 use rufous_coordinator::{Coordinator, Proposed};
 use rufous_kernel::replicate::member::MOST_NODES;
@@ -102,6 +104,8 @@ impl<C: Coordinator> Hands<C> {
 
     fn observe<'a>(&self, view: &'a coordinator::View) -> View<'a> {
         let me = NodeId(self.cluster.common.local.id);
+        let own = self.control.mapping();
+        let own = own.and_then(|mapping| mapping.number_of(me));
         let leads = view.leader == Some(me) && view.is_current && view.is_member;
         let is_leader = leads && !self.cluster.shown.seen().went_back;
         self.cluster.shown.set_view(
@@ -134,6 +138,7 @@ impl<C: Coordinator> Hands<C> {
                 None => Data::Claimed,
             },
             learned: self.cluster.common.reports.known(),
+            held: self.cluster.common.reports.held(own),
         }
     }
 
@@ -152,6 +157,7 @@ impl<C: Coordinator> Hands<C> {
                 }
             }
             Action::Adopted { mapping, numbered } => {
+                self.cluster.shown.set_halted(&mapping);
                 log_adopted(&mapping, numbered);
                 self.cluster.keeping.keep_later(mapping);
             }
@@ -188,6 +194,10 @@ impl<C: Coordinator> Hands<C> {
                     }
                 }
             }
+            Action::Halted(halted) => {
+                self.cluster.shown.note_lossy(halted.lossy());
+                log_halted(&halted);
+            }
             Action::Propose { expected, next } => self.propose(expected, &next).await,
         }
         Ok(())
@@ -211,7 +221,7 @@ impl<C: Coordinator> Hands<C> {
 
     fn report(&self, to: NodeNo) {
         let learned = self.cluster.common.reports.own();
-        if !learned.all.is_empty() {
+        if !learned.all.is_empty() || !learned.held.is_empty() {
             let message = Message::Peer(PeerMessage::Report { to, learned });
             // If it fails, it is retried at the next decision.
             let _ = self.teller.tell(WorkerId(0), message);
@@ -286,6 +296,35 @@ fn log_unfit(before: &BTreeMap<NodeNo, String>, now: &BTreeMap<NodeNo, String>) 
     }
     for no in before.keys().filter(|no| !now.contains_key(no)) {
         tracing::info!(node = %no, "the node takes part again");
+    }
+}
+
+fn log_halted(halted: &Halted) {
+    for (node, slots) in &halted.wait_for {
+        tracing::warn!(
+            %node, slots,
+            "all copies of slots have stopped, and this node has not reported its copies yet. If it does not come back, \
+             restart the other nodes with cluster-accept-loss yes"
+        );
+    }
+    if halted.without_copy > 0 {
+        tracing::error!(
+            slots = halted.without_copy,
+            "no node has a copy of slots, although they were logged: their data folders were emptied or exchanged. Start the \
+             nodes with the right folders; to go on without the data, restart them with cluster-accept-loss yes"
+        );
+    }
+    for (node, slots) in &halted.current {
+        tracing::info!(%node, slots, "all copies of slots had stopped; the best one continues");
+    }
+    for (node, slots) in &halted.earlier {
+        tracing::error!(
+            %node, slots,
+            "all copies of slots had stopped, and the best one is of an earlier epoch: acknowledged writes may be lost"
+        );
+    }
+    for (node, slots) in &halted.empty {
+        tracing::error!(%node, slots, "no copy of slots is left: they continue empty");
     }
 }
 

@@ -7,6 +7,7 @@ use super::redirect::Door;
 use super::{Heard, PeerMessage};
 use crate::front::{Front, Message};
 use rufous_base::{Close, ConnId, ConnInfo, Effects, Now, Read, WorkerId};
+use rufous_cluster::reports::AboutCopies;
 use rufous_mapping::NodeNo;
 use rufous_wire::{Body, Class};
 
@@ -111,6 +112,8 @@ impl Front {
     }
 
     pub(crate) fn tick_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let cluster = self.shared.cluster.as_ref();
+        let accepts_loss = cluster.is_some_and(|cluster| cluster.settings.accept_loss);
         if let Some(links) = &mut self.links {
             links.tick(now, fx);
             let ails = self.kernel.log_ails(now);
@@ -133,6 +136,12 @@ impl Front {
             self.kernel.on_ailing(health.ailing());
             let reports = &links.common().reports;
             reports.tell(worker.0, &self.kernel.learned());
+            let copies = AboutCopies {
+                incarnation: links.common().local.incarnation,
+                logs: self.config.appendonly,
+                accepts: accepts_loss,
+            };
+            reports.tell_held(worker.0, copies, &self.kernel.held());
             links.damage.on_look(worker, &self.kernel.broken_slots());
         }
     }

@@ -47,11 +47,12 @@ impl Identity {
     }
 
     /// The identity for the next start of the node with this folder. `made` is the id of a node
-    /// that has none yet, `given` the one that it must have.
+    /// that has none yet, `given` the one that it must have; `least` is the least incarnation.
     pub fn next(
         folder: &Path,
         given: Option<[u8; ID]>,
         made: [u8; ID],
+        least: u64,
     ) -> Result<Self, IdentityError> {
         let path = folder.join(NAME);
         let failed = |source| IdentityError::File {
@@ -70,7 +71,7 @@ impl Identity {
         }
         let next = Self {
             id: kept.map_or(given.unwrap_or(made), |kept| kept.id),
-            incarnation: kept.map_or(0, |kept| kept.incarnation) + 1,
+            incarnation: kept.map_or(0, |kept| kept.incarnation + 1).max(least),
         };
         write(folder, next).map_err(failed)?;
         Ok(next)
@@ -127,7 +128,7 @@ mod tests {
     fn an_id_stays_and_starts_are_counted() {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path().join("cluster");
-        let next = |given, made| Identity::next(&folder, given, made);
+        let next = |given, made| Identity::next(&folder, given, made, 1);
         let first = next(None, [1; ID]).expect("made");
         assert_eq!((first.id, first.incarnation), ([1; ID], 1));
         let again = next(None, [2; ID]).expect("kept");
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn what_is_damaged_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
-        let next = || Identity::next(folder.path(), Some([0xab; ID]), [1; ID]);
+        let next = || Identity::next(folder.path(), Some([0xab; ID]), [1; ID], 1);
         next().expect("made");
         let path = folder.path().join(NAME);
         let whole = fs::read(&path).expect("read");

@@ -30,6 +30,9 @@ use std::time::Duration;
 /// The cluster's part of the data folder.
 pub(super) const FOLDER: &str = "cluster";
 
+/// Random bits of an incarnation, below the time in milliseconds.
+const LOW_BITS: u32 = 12;
+
 /// How often to check whether a node has loaded its data.
 const LOAD_LOOK: Duration = Duration::from_millis(20);
 
@@ -67,15 +70,19 @@ impl Joining {
         made.copy_from_slice(&random[..ID]);
         start.copy_from_slice(&random[ID..ID + 8]);
         entropy.copy_from_slice(&random[ID + 8..]);
+        let least = least_incarnation(start);
+        // A node whose id is given may have run with another folder.
+        let knows = folder.is_some_and(|folder| Identity::is_in(&folder.join(FOLDER)));
+        let is_new = !knows && settings.id.is_none();
         let unclaimed = folder.map(unclaimed).transpose()?.flatten();
         let data = folder;
         let folder = folder.map(|folder| folder.join(FOLDER));
         let identity = match &folder {
-            Some(folder) => Identity::next(folder, settings.id, made)?,
+            Some(folder) => Identity::next(folder, settings.id, made, least)?,
             // Nothing is kept when it ends: the next start is another node.
             None => Identity {
                 id: settings.id.unwrap_or(made),
-                incarnation: 1,
+                incarnation: least,
             },
         };
         let certificates = settings.tls.as_ref().map(PeerCertificates::load);
@@ -100,8 +107,7 @@ impl Joining {
         cluster.kept = cluster.keeping.read()?;
         cluster.shown.set_went_back(cluster.kept.is_behind);
         cluster.about.set_went_back(cluster.kept.is_behind);
-        // An id that was given may be that of an earlier node, whose folder is lost.
-        let is_new = identity.incarnation == 1 && settings.id.is_none();
+        cluster.is_new = is_new;
         if let (Some(folder), Some(data)) = (&folder, data) {
             let begun = Run::begin(folder, data, is_new);
             let (run, past) = begun.map_err(|source| IdentityError::File {
@@ -185,6 +191,16 @@ impl Joining {
         }
         Ok(())
     }
+}
+
+/// The least incarnation of this start, by the clock and at random: no start with an emptied
+/// folder, or with one from the past, has the number of an earlier start, which would let it pass
+/// for that one with all its data.
+fn least_incarnation(random: [u8; 8]) -> u64 {
+    let since = std::time::SystemTime::UNIX_EPOCH.elapsed();
+    let ms = since.map_or(0, |since| since.as_millis() as u64);
+    let low = u64::from_le_bytes(random) % (1 << LOW_BITS);
+    (ms % (1 << (u64::BITS - 1 - LOW_BITS))) << LOW_BITS | low
 }
 
 /// Data in a folder from before its node was in a cluster.

@@ -9,6 +9,7 @@ use rufous_base::limits::LEASE_US;
 use rufous_cluster::common::Common;
 use rufous_cluster::control::Kept;
 use rufous_kernel::worker::{ChainSettings, Past};
+use rufous_mapping::Mapping;
 use rufous_wire::Local;
 use rufous_wire::proof::Auth;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,6 +23,8 @@ pub struct Cluster {
     pub shown: Shown,
     /// Set if the node has data that belongs to no cluster yet.
     pub unclaimed: Option<Unclaimed>,
+    /// The node has never run: it has granted no lease.
+    pub is_new: bool,
     pub about: About,
     /// Whether the files have everything that earlier starts have sent to other nodes.
     pub past: Past,
@@ -48,6 +51,11 @@ pub struct Shown {
     refused: AtomicU64,
     /// Whether the coordinator has lost mappings that the node knows.
     went_back: AtomicBool,
+    /// Slots whose chains are halted in the mapping in force.
+    halted: AtomicU64,
+    /// Slots that continued, by proposals of this node, without writes that may have been
+    /// acknowledged.
+    lossy: AtomicU64,
     /// Whether this node announces that it cannot take writes.
     ails: AtomicBool,
     /// Members that it hears.
@@ -64,6 +72,8 @@ pub struct Seen {
     pub proposed: u64,
     pub refused: u64,
     pub went_back: bool,
+    pub halted: u64,
+    pub lossy: u64,
     pub ails: bool,
     pub heard: u64,
 }
@@ -83,6 +93,7 @@ impl Cluster {
             common: Arc::new(common),
             shown: Shown::default(),
             unclaimed: None,
+            is_new: false,
             about: About::default(),
             past: Past::Unknown,
             run: None,
@@ -100,7 +111,7 @@ impl Cluster {
         ChainSettings {
             incarnation,
             lease_us: LEASE_US,
-            has_run: incarnation > 1,
+            has_run: incarnation > 1 && !self.is_new,
             move_rate: self.settings.move_rate,
             past: self.past,
         }
@@ -130,6 +141,17 @@ impl Shown {
         self.proposed.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(super) fn set_halted(&self, mapping: &Mapping) {
+        let ranges = mapping.chains.ranges();
+        let halted = ranges.filter(|(_, chain)| chain.halted);
+        let slots: usize = halted.map(|(slots, _)| slots.len()).sum();
+        self.halted.store(slots as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_lossy(&self, slots: usize) {
+        self.lossy.fetch_add(slots as u64, Ordering::Relaxed);
+    }
+
     pub(super) fn note_refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -147,6 +169,8 @@ impl Shown {
             proposed: self.proposed.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
             went_back: self.went_back.load(Ordering::Relaxed),
+            halted: self.halted.load(Ordering::Relaxed),
+            lossy: self.lossy.load(Ordering::Relaxed),
             ails: self.ails.load(Ordering::Relaxed),
             heard: self.heard.load(Ordering::Relaxed),
         }

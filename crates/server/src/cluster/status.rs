@@ -87,10 +87,11 @@ impl Status {
             for no in chain.members.iter() {
                 if let Some(node) = nodes.get_mut(no) {
                     node.copies += slots;
-                    there += usize::from(node.is_fit());
+                    there += usize::from(node.is_fit() && !chain.halted);
                 }
             }
             let is_served = chain.head().is_some()
+                && !chain.halted
                 && chain.named().all(|no| {
                     let node = nodes.get(&no);
                     node.is_some_and(|node| {

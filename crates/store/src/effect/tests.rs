@@ -64,7 +64,10 @@ fn samples() -> Vec<Effect<'static>> {
         },
         Effect::Slot {
             slot: 300,
-            mark: Some(SlotMark::Whole(u64::MAX)),
+            mark: Some(SlotMark::Whole {
+                seq: u64::MAX,
+                since: u64::MAX - 1,
+            }),
         },
     ]
     .into_iter()

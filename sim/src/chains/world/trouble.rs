@@ -1,6 +1,7 @@
 //! What goes wrong, and the end of it.
 
 use super::super::SLOTS;
+use super::super::node::Node;
 use super::World;
 use super::coordinator::id_of;
 use rufous_mapping::NodeNo;
@@ -157,7 +158,28 @@ impl World {
         self.note(format_args!("all nodes start again"));
         self.reach("all nodes have started again");
         let all: Vec<NodeNo> = self.nodes.keys().copied().collect();
+        if !self.emptied && self.folders.below(2) == 0 {
+            all.iter().for_each(|no| self.stop(*no));
+            self.empty_one();
+        }
         self.restart(&all);
+    }
+
+    /// A node comes back without its data, where others have all of it.
+    fn empty_one(&mut self) {
+        let chains = SLOTS.map(|slot| *self.coordinator.mapping.chains.of(slot));
+        let has_only_copy = |no: &NodeNo| chains.iter().any(|chain| *chain.members == [*no]);
+        let is_head = |no: &NodeNo| chains.iter().any(|chain| chain.head() == Some(*no));
+        let all = self.nodes.keys().copied();
+        let may: Vec<NodeNo> = all.filter(|no| is_head(no) && !has_only_copy(no)).collect();
+        if may.is_empty() {
+            return;
+        }
+        let no = may[self.folders.below(may.len() as u64) as usize];
+        self.note(format_args!("the folder of {no} is emptied"));
+        self.reach("a node has started with an emptied folder");
+        self.emptied = true;
+        self.node(no, Node::empty);
     }
 
     fn lose_coordinator(&mut self) {

@@ -45,6 +45,7 @@ fn mapping(workers: u32) -> Mapping {
         learner,
         born: 1,
         since: 299,
+        halted: false,
     };
     let weight = |no| Weight {
         no,
@@ -60,6 +61,14 @@ fn mapping(workers: u32) -> Mapping {
         ring: vec![owners(8000, &[1, 3]), owners(16384, &[3, 1])],
         chains: vec![chain(4000, &[1, 3], Some(2)), chain(16384, &[3], None)],
     }
+}
+
+fn halted() -> Mapping {
+    let mut mapping = mapping(8);
+    if let Some(chain) = mapping.chains.first_mut() {
+        chain.halted = true;
+    }
+    mapping
 }
 
 type Kind = (&'static str, Class, Body);
@@ -107,9 +116,11 @@ fn control() -> Vec<Kind> {
         ("heartbeat", Body::Heartbeat(Heartbeat {})),
         ("mapping", Body::Mapping(mapping(0))),
         ("mapping-workers", Body::Mapping(mapping(8))),
+        ("mapping-halted", Body::Mapping(halted())),
         ("ask", Body::Ask(Ask { asked_us })),
         ("grant", Body::Grant(Grant { asked_us })),
         ("learned", Body::Learned(learned())),
+        ("learned-held", Body::Learned(held())),
     ];
     bodies
         .map(|(name, body)| (name, Class::Control, body))
@@ -143,6 +154,27 @@ fn learned() -> Learned {
     };
     Learned {
         all: vec![slots(0, 1, 0), slots(8000, 16_384, 65_535)],
+        ..Learned::default()
+    }
+}
+
+fn held() -> Learned {
+    let slots = |first, until, whole, since, seq| HeldSlots {
+        first,
+        until,
+        whole,
+        since,
+        seq,
+    };
+    Learned {
+        all: Vec::new(),
+        held: vec![
+            slots(0, 1, true, 300, 1 << 40),
+            slots(8000, 16_384, false, 0, 0),
+        ],
+        incarnation: 7,
+        logs: true,
+        accepts: true,
     }
 }
 

@@ -1,0 +1,153 @@
+//! All nodes stop, and come back one by one, some with an emptied folder or one from the past: the
+//! copies decide which node continues, never the order of their starts.
+
+use crate::node::{Info, Node, config, number, settings};
+use rufous_coordinator::meeting::Meeting;
+use rufous_resp::reply::Reply;
+use rufous_server::cluster::Settings;
+use rufous_server::config::{AppendFsync, Config};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const KEYS: usize = 200;
+
+struct Cluster {
+    meeting: Meeting,
+    folders: Vec<TempDir>,
+}
+
+impl Cluster {
+    fn new() -> Self {
+        let folder = |_| tempfile::tempdir().expect("a folder");
+        Self {
+            meeting: Meeting::default(),
+            folders: (0..3).map(folder).collect(),
+        }
+    }
+
+    fn start(&self, at: usize) -> Node {
+        let cluster = Settings {
+            copies: 2,
+            id: Some([at as u8 + 1; 20]),
+            ..settings(&self.meeting)
+        };
+        Node::of(&Config {
+            dir: self.folders[at].path().to_string_lossy().into(),
+            folder: true,
+            appendonly: true,
+            appendfsync: AppendFsync::Always,
+            ..config(1, cluster)
+        })
+    }
+
+    fn start_all(&self) -> Vec<Node> {
+        let mut nodes: Vec<Node> = (0..3).map(|at| self.start(at)).collect();
+        whole(&mut nodes);
+        nodes
+    }
+}
+
+/// Waits until all slots have all their copies.
+fn whole(nodes: &mut [Node]) {
+    let is_whole = |info: &Info| {
+        let copies = ["cluster_slots_member", "cluster_slots_whole"];
+        let (member, whole) = (number(info, copies[0]), number(info, copies[1]));
+        member == whole && member > 5_000 && number(info, "cluster_slots_halted") == 0
+    };
+    for node in nodes {
+        node.until("copies everywhere", is_whole);
+    }
+}
+
+fn set(node: &mut Node, value: &str) {
+    for key in 0..KEYS {
+        let reply = node.call(&["SET", &format!("key:{key}"), value]);
+        assert_eq!(reply, Reply::Simple("OK".into()), "key:{key}");
+    }
+}
+
+/// Every key has this value.
+fn check(node: &mut Node, value: &str) {
+    for key in 0..KEYS {
+        let reply = node.call(&["GET", &format!("key:{key}")]);
+        assert_eq!(reply, Reply::Bulk(value.into()), "key:{key}");
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let to = to.join(entry.file_name());
+        match entry.file_type().expect("a type").is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).expect("copied")),
+        }
+    }
+}
+
+fn empty(folder: &Path) {
+    fs::remove_dir_all(folder).expect("removed");
+    fs::create_dir(folder).expect("made");
+}
+
+/// Longer than a node waited for the others at any time.
+const ALONE: Duration = Duration::from_secs(7);
+
+#[test]
+fn a_node_that_comes_back_empty_and_first_does_not_continue() {
+    let cluster = Cluster::new();
+    let mut nodes = cluster.start_all();
+    set(&mut nodes[0], "new");
+    nodes.into_iter().for_each(Node::stop);
+    empty(cluster.folders[0].path());
+    let mut first = cluster.start(0);
+    std::thread::sleep(ALONE);
+    let info = first.info();
+    assert!(number(&info, "cluster_slots_halted") > 0, "{info:?}");
+    let mut nodes = vec![first, cluster.start(1), cluster.start(2)];
+    whole(&mut nodes);
+    check(&mut nodes[0], "new");
+    let lossy = |node: &mut Node| number(&node.info(), "cluster_slots_continued_with_loss");
+    assert_eq!(nodes.iter_mut().map(lossy).sum::<u64>(), 0);
+}
+
+#[test]
+fn a_folder_from_the_past_does_not_continue() {
+    let cluster = Cluster::new();
+    let mut nodes = cluster.start_all();
+    set(&mut nodes[0], "old");
+    nodes.into_iter().for_each(Node::stop);
+    let backup = tempfile::tempdir().expect("a folder");
+    copy(cluster.folders[0].path(), backup.path());
+    let mut nodes = cluster.start_all();
+    set(&mut nodes[0], "new");
+    nodes.into_iter().for_each(Node::stop);
+    empty(cluster.folders[0].path());
+    copy(backup.path(), cluster.folders[0].path());
+    let first = cluster.start(0);
+    std::thread::sleep(ALONE);
+    let mut nodes = vec![first, cluster.start(1), cluster.start(2)];
+    whole(&mut nodes);
+    check(&mut nodes[0], "new");
+}
+
+/// The operator says that a member does not come back: the others go on with what they have.
+#[test]
+fn slots_do_not_wait_for_a_member_that_is_forgotten() {
+    let cluster = Cluster::new();
+    let mut nodes = cluster.start_all();
+    set(&mut nodes[0], "new");
+    let gone = nodes[2].id.clone();
+    nodes.into_iter().for_each(Node::stop);
+    let mut nodes = vec![cluster.start(0), cluster.start(1)];
+    std::thread::sleep(ALONE);
+    let info = nodes[0].info();
+    assert!(number(&info, "cluster_slots_halted") > 0, "{info:?}");
+    let reply = nodes[0].call(&["CLUSTER", "FORGET", &gone]);
+    assert_eq!(reply, Reply::Simple("OK".into()));
+    whole(&mut nodes);
+    check(&mut nodes[1], "new");
+}
