@@ -94,6 +94,8 @@ pub struct Node {
     pub synced: usize,
     /// Its folder was emptied or is of the past, and it has not copied the slot since.
     pub spoilt: bool,
+    /// Its folder has all that it has logged.
+    pub keeps_all: bool,
 }
 
 impl Node {
@@ -105,6 +107,7 @@ impl Node {
             log: Vec::new(),
             synced: 0,
             spoilt: false,
+            keeps_all: true,
         }
     }
 
@@ -129,6 +132,7 @@ impl Node {
     pub fn start(&mut self, incarnation: u64, now_us: u64) {
         let last = self.log.last();
         let mut replica = Replica::new(self.no, 0, 1, incarnation, LEASE_US, Some(now_us));
+        replica.set_keeps_all(self.keeps_all);
         match last.map_or(Mark::Nothing, |image| image.mark) {
             Mark::Nothing => {}
             Mark::Part => replica.found_incomplete(SLOT),

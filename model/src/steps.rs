@@ -30,7 +30,7 @@ impl World {
                 self.left.spoils -= 1;
                 let node = &mut self.nodes[at];
                 node.log.truncate(to);
-                (node.synced, node.spoilt) = (to, true);
+                (node.synced, node.spoilt, node.keeps_all) = (to, true, false);
             }
             Action::Start(at) => self.start(at),
             Action::Miss(at) => {
@@ -159,6 +159,7 @@ impl World {
         self.left.ends -= 1;
         let node = &mut self.nodes[at];
         node.run = None;
+        node.keeps_all &= kept == node.log.len();
         node.log.truncate(kept);
         node.synced = kept;
         self.links.retain(|(from, to), _| *from != at && *to != at);

@@ -79,6 +79,8 @@ pub struct Replica {
     broken: BTreeSet<u16>,
     /// Slots whose chains are halted.
     halted: BTreeSet<u16>,
+    /// The node's files have all that it has logged since it exists.
+    keeps_all: bool,
     /// Slots whose chain has changed, or become active, since the last query.
     changed: BTreeSet<u16>,
     leases: Leases,
@@ -128,6 +130,7 @@ impl Replica {
             taught: Vec::new(),
             broken: BTreeSet::new(),
             halted: BTreeSet::new(),
+            keeps_all: false,
             changed: BTreeSet::new(),
             leases: Leases::new(lease_us, started_us),
             peers: BTreeSet::new(),
@@ -150,6 +153,11 @@ impl Replica {
 
     pub fn mapping(&self) -> Option<&Arc<Mapping>> {
         self.mapping.as_ref()
+    }
+
+    /// The node's files have all that its earlier starts have logged.
+    pub fn set_keeps_all(&mut self, keeps_all: bool) {
+        self.keeps_all = keeps_all;
     }
 
     /// This copy of a slot was on disk when the node started.

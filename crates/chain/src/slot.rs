@@ -158,6 +158,11 @@ impl SlotChain {
         })
     }
 
+    /// Whether this node has never acted in the slot's chain, which is its first one.
+    pub(crate) fn never_acted(&self) -> bool {
+        self.fresh && !self.complete && self.clear && self.chain.born == self.chain.since
+    }
+
     /// No node acts by this chain until one of its members is chosen to continue.
     pub(crate) fn halt(&mut self, chain: Chain, store: &mut impl Store) {
         self.end_copy(store);

@@ -141,6 +141,8 @@ pub(super) struct Node {
     pub(super) workers: Vec<Worker>,
     pub(super) incarnation: u64,
     pub(super) is_up: bool,
+    /// Its folder was never emptied.
+    keeps_all: bool,
     /// It can reach the coordinator.
     pub(super) coordinated: bool,
     /// It wants to be a member.
@@ -158,6 +160,7 @@ impl Node {
             workers: Vec::new(),
             incarnation: 1,
             is_up: true,
+            keeps_all: true,
             coordinated: true,
             announced: false,
             paused_until: 0,
@@ -211,6 +214,7 @@ impl Node {
 
     /// Its folder is emptied while it is down.
     pub(super) fn empty(&mut self) {
+        self.keeps_all = false;
         self.workers = self.new_workers(self.workers.len() as u64, None);
     }
 
@@ -230,6 +234,7 @@ impl Node {
             let lists = before[was].store.slots.remove(&slot);
             let is = worker_of_slot(slot, self.workers.len()).index();
             let worker = &mut self.workers[is];
+            worker.replica.set_keeps_all(self.keeps_all);
             if let Some(copy) = before[was].replica.copy_of(slot) {
                 worker.replica.restore(slot, copy);
             } else if lists.as_ref().is_some_and(|lists| !lists.is_empty()) {

@@ -129,7 +129,8 @@ impl Replica {
     /// Whether there may be partial data of a slot.
     pub fn has_part(&self, slot: u16) -> bool {
         let known = self.slots.get(&slot);
-        self.cleared.contains(&slot) || known.is_some_and(|slot| !slot.is_complete())
+        self.cleared.contains(&slot)
+            || known.is_some_and(|slot| !slot.is_complete() && !slot.never_acted())
     }
 
     /// Whether [`Replica::work`] has something to do.
@@ -166,8 +167,13 @@ impl Replica {
 
     /// What this node has of the slots whose chains are halted.
     pub fn held(&self) -> impl Iterator<Item = (u16, Option<Copy>)> {
+        let never = |number: &u16| {
+            let slot = self.slots.get(number).filter(|_| self.keeps_all);
+            slot.is_some_and(|slot| slot.never_acted())
+                .then_some(Copy::NEVER_ACTED)
+        };
         let slots = self.halted.iter();
-        slots.map(|number| (*number, self.copy_of(*number)))
+        slots.map(move |number| (*number, self.copy_of(*number).or_else(|| never(number))))
     }
 
     /// Whether a write that this node executed as a slot's head is not acknowledged yet.

@@ -1,7 +1,7 @@
 //! Slots of which all copies have stopped, for the log and for monitoring: which of them wait for
 //! what, and with which copies others continue.
 
-use rufous_mapping::planner::{self, Limits, Seen, Verdict};
+use rufous_mapping::planner::{self, Copy, Limits, Seen, Verdict};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::BTreeMap;
 
@@ -34,10 +34,12 @@ impl Halted {
                     continue;
                 }
                 Verdict::Continues(no, None) => (&mut halted.empty, no),
-                Verdict::Continues(no, Some(copy)) => match copy.since == since {
-                    true => (&mut halted.current, no),
-                    false => (&mut halted.earlier, no),
-                },
+                Verdict::Continues(no, Some(copy))
+                    if copy.since == since || copy == Copy::NEVER_ACTED =>
+                {
+                    (&mut halted.current, no)
+                }
+                Verdict::Continues(no, Some(_)) => (&mut halted.earlier, no),
             };
             *counts.entry(no).or_default() += count;
         }

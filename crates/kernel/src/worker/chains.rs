@@ -33,6 +33,7 @@ use crate::chains::{BySlot, Slots, writes_of};
 use crate::durable::SlotMark;
 use crate::placement::Placement;
 use crate::planted::{self, Planted};
+use crate::worker::lattice::Past;
 use late::Late;
 use rufous_base::slot::{slot_of as slot_of_key, slots_of_worker};
 use rufous_base::{Now, WorkerId};
@@ -161,6 +162,7 @@ impl ChainHost {
             settings.lease_us,
             started_us,
         );
+        replica.set_keeps_all(is_first && settings.past == Past::Whole);
         for (slot, mark) in store.shard.marks().slots() {
             match mark {
                 // Under another number it was a different node.

@@ -30,6 +30,12 @@ pub struct Copy {
     pub seq: u64,
 }
 
+impl Copy {
+    /// What a node has of a slot in whose first chain it never acted, if its files have all that it
+    /// ever logged: nothing was acknowledged in that chain without it. Any other copy is better.
+    pub const NEVER_ACTED: Self = Self { since: 0, seq: 0 };
+}
+
 /// What one node reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
@@ -245,6 +251,15 @@ mod tests {
         check(&logged(vec![has(8, 70), has(9, 5)]), continues(1, 9, 5));
         check(&logged(vec![Some(None), has(9, 5)]), continues(1, 9, 5));
         check(&logged(vec![has(8, 5), has(7, 9)]), continues(0, 8, 5));
+    }
+
+    /// Nothing was written in a chain in which a member never acted.
+    #[test]
+    fn a_member_that_never_acted_continues_where_no_other_has_a_copy() {
+        let never = Some(Some(Copy::NEVER_ACTED));
+        check(&logged(vec![Some(None), never]), continues(1, 0, 0));
+        check(&logged(vec![never, has(9, 0)]), continues(1, 9, 0));
+        check(&logged(vec![never, None]), Verdict::Waits(NodeNo(1)));
     }
 
     #[test]

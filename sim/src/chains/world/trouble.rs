@@ -108,14 +108,14 @@ impl World {
         }
     }
 
-    fn node(&mut self, no: NodeNo, change: impl FnOnce(&mut super::Node)) {
+    fn node(&mut self, no: NodeNo, change: impl FnOnce(&mut Node)) {
         if let Some(node) = self.nodes.get_mut(&no) {
             change(node);
         }
     }
 
     fn stop(&mut self, no: NodeNo) {
-        self.node(no, super::Node::stop);
+        self.node(no, Node::stop);
         self.network.forget(no);
         self.clients.lose(no);
     }
