@@ -2,16 +2,17 @@
 //! copies decide which node continues, never the order of their starts.
 
 use crate::node::{Info, Node, config, number, settings};
+use rufous_base::limits::SLOTS;
 use rufous_coordinator::meeting::Meeting;
 use rufous_resp::reply::Reply;
 use rufous_server::cluster::Settings;
 use rufous_server::config::{AppendFsync, Config};
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const KEYS: usize = 200;
+const KEYS: usize = 500;
 
 struct Cluster {
     meeting: Meeting,
@@ -42,6 +43,13 @@ impl Cluster {
         })
     }
 
+    /// Stops all at once: no node sees that another one has stopped.
+    fn stop(&self, nodes: Vec<Node>) {
+        self.meeting.set_away(true);
+        nodes.into_iter().for_each(Node::stop);
+        self.meeting.set_away(false);
+    }
+
     fn start_all(&self) -> Vec<Node> {
         let mut nodes: Vec<Node> = (0..3).map(|at| self.start(at)).collect();
         whole(&mut nodes);
@@ -49,15 +57,25 @@ impl Cluster {
     }
 }
 
-/// Waits until all slots have all their copies.
+/// Waits until all slots have two whole copies: one that is the only copy of its slot has no equal.
 fn whole(nodes: &mut [Node]) {
-    let is_whole = |info: &Info| {
-        let copies = ["cluster_slots_member", "cluster_slots_whole"];
-        let (member, whole) = (number(info, copies[0]), number(info, copies[1]));
-        member == whole && member > 5_000 && number(info, "cluster_slots_halted") == 0
-    };
-    for node in nodes {
-        node.until("copies everywhere", is_whole);
+    let begun = Instant::now();
+    loop {
+        let infos: Vec<Info> = nodes.iter_mut().map(Node::info).collect();
+        let sum = |field| infos.iter().map(|info| number(info, field)).sum::<u64>();
+        let copies = (sum("cluster_slots_member"), sum("cluster_slots_whole"));
+        let is_one_epoch = infos
+            .iter()
+            .all(|info| info["cluster_epoch"] == infos[0]["cluster_epoch"]);
+        let all = 2 * SLOTS as u64;
+        if is_one_epoch && copies == (all, all) && sum("cluster_slots_halted") == 0 {
+            return;
+        }
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "never copies everywhere: {infos:#?}"
+        );
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -93,6 +111,8 @@ fn empty(folder: &Path) {
     fs::create_dir(folder).expect("made");
 }
 
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Longer than a node waited for the others at any time.
 const ALONE: Duration = Duration::from_secs(7);
 
@@ -101,7 +121,7 @@ fn a_node_that_comes_back_empty_and_first_does_not_continue() {
     let cluster = Cluster::new();
     let mut nodes = cluster.start_all();
     set(&mut nodes[0], "new");
-    nodes.into_iter().for_each(Node::stop);
+    cluster.stop(nodes);
     empty(cluster.folders[0].path());
     let mut first = cluster.start(0);
     std::thread::sleep(ALONE);
@@ -119,12 +139,12 @@ fn a_folder_from_the_past_does_not_continue() {
     let cluster = Cluster::new();
     let mut nodes = cluster.start_all();
     set(&mut nodes[0], "old");
-    nodes.into_iter().for_each(Node::stop);
+    cluster.stop(nodes);
     let backup = tempfile::tempdir().expect("a folder");
     copy(cluster.folders[0].path(), backup.path());
     let mut nodes = cluster.start_all();
     set(&mut nodes[0], "new");
-    nodes.into_iter().for_each(Node::stop);
+    cluster.stop(nodes);
     empty(cluster.folders[0].path());
     copy(backup.path(), cluster.folders[0].path());
     let first = cluster.start(0);
@@ -141,7 +161,7 @@ fn slots_do_not_wait_for_a_member_that_is_forgotten() {
     let mut nodes = cluster.start_all();
     set(&mut nodes[0], "new");
     let gone = nodes[2].id.clone();
-    nodes.into_iter().for_each(Node::stop);
+    cluster.stop(nodes);
     let mut nodes = vec![cluster.start(0), cluster.start(1)];
     std::thread::sleep(ALONE);
     let info = nodes[0].info();
