@@ -77,6 +77,7 @@ fn brief(action: &Action) -> String {
             format!("unfit {all:?}")
         }
         Action::Forgotten { kept, .. } => format!("forgotten {kept:?}"),
+        Action::Halted(halted) => format!("halted, {} continue", halted.continues()),
         Action::Propose { expected, next } => format!("propose {} after {expected}", next.epoch),
     }
 }
