@@ -57,7 +57,7 @@ fn writes_wait_for_a_copy_that_lacks_much() {
     let message = Message::Learn { slot, since };
     replica.receive(peer(1, 0), Envelope { epoch: 1, message }, store, now);
     let mut write = |replica: &mut Replica, count: u64| {
-        let effect = vec![0; 1 << 20];
+        let effect = vec![0; 1 << 18];
         store.apply(slot, &effect);
         replica.append(slot, effect.into(), store);
         assert_eq!(replica.last_write(slot), count);

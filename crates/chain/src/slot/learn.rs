@@ -63,7 +63,7 @@ const NEAR: u64 = 64;
 /// and for one that lacks more than so many, or whose copy lacks more than so many bytes of later
 /// writes: clients that write faster than the copy is made would keep it from ever being complete.
 const FAR: u64 = 4096;
-const MOST_OWED: usize = 4 << 20;
+const MOST_OWED: usize = 1 << 20;
 
 impl SlotChain {
     /// Whether acknowledgements wait for the learner.
