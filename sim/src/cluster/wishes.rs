@@ -218,9 +218,10 @@ impl World {
 
     fn next_pair(&mut self, client: usize) -> Aim {
         self.values += 1;
-        let large = match self.plan.has_larger_pairs() {
-            true => LARGER,
-            false => LARGE,
+        let large = if self.plan.has_larger_pairs() {
+            LARGER
+        } else {
+            LARGE
         };
         let random = &mut self.clients[client].pairs;
         let mut value = format!("{client}.{}", self.values).into_bytes();

@@ -98,15 +98,8 @@ impl Joining {
         cluster.unclaimed = unclaimed;
         cluster.keeping = Arc::new(Keeping::below(folder.as_deref(), settings));
         cluster.kept = cluster.keeping.read()?;
-        if let (Some(folder), Some(data), true) =
-            (&folder, data, cluster.keeping.has_lost(&cluster.kept))
-            && cluster.unclaimed.is_none()
-        {
-            let marked = Unclaimed::of_lost_mapping(data, folder);
-            cluster.unclaimed = marked.map_err(|source| IdentityError::File {
-                path: folder.clone(),
-                source,
-            })?;
+        if let (Some(folder), Some(data)) = (&folder, data) {
+            cluster.mark_lost(folder, data)?;
         }
         cluster.shown.set_went_back(cluster.kept.is_behind);
         cluster.about.set_went_back(cluster.kept.is_behind);
@@ -192,6 +185,20 @@ impl Joining {
                     etcd::follow((handle, shared), etcd, me, cluster, teller);
                 }
             }
+        }
+        Ok(())
+    }
+}
+
+impl Cluster {
+    /// Marks the data where it is of a cluster of which no mapping is kept.
+    fn mark_lost(&mut self, folder: &Path, data: &Path) -> Result<(), IdentityError> {
+        if self.unclaimed.is_none() && self.keeping.has_lost(&self.kept) {
+            let marked = Unclaimed::of_lost_mapping(data, folder);
+            self.unclaimed = marked.map_err(|source| IdentityError::File {
+                path: folder.to_owned(),
+                source,
+            })?;
         }
         Ok(())
     }

@@ -61,8 +61,8 @@ impl Unclaimed {
         let folder = self.folder.display();
         if self.is_of_lost_mapping() {
             return format!(
-                "the folder '{folder}' has data of a node of a cluster, and a cluster without a trace of this node has begun \
-                 anew: here the keys would be dropped, so the node stops. Restore the coordinator from a backup; or start \
+                "the folder '{folder}' has data of a node of a cluster, and a new cluster without a trace of this node has \
+                 begun: here the keys would be dropped, so the node stops. Restore the coordinator from a backup; or start \
                  each such node alone, without cluster-listen and coordinator, and write its data to the new cluster as a \
                  client does, then start it with an empty folder"
             );

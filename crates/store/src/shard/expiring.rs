@@ -89,9 +89,11 @@ impl Db {
             }
             removed = true;
             self.expire_one(Found { position, handle }, hash, env);
-            next = match env.guests.is_some() || self.ahead_ms > 0 {
-                false => self.expiry.first(),
-                true => self.expiry.from(at, hash),
+            let may_skip = env.guests.is_some() || self.ahead_ms > 0;
+            next = if may_skip {
+                self.expiry.from(at, hash)
+            } else {
+                self.expiry.first()
             };
         }
         false
