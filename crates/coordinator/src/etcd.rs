@@ -171,7 +171,9 @@ impl Coordinator for Etcd {
 
     async fn announce(&self, about: Vec<u8>) -> Result<(), Error> {
         check_about(&about)?;
-        // If etcd is unavailable, or we are no member, the next `enter` writes it.
+        // If etcd is unavailable, or we are no member, the next `enter` writes it; but one that is under way may have
+        // taken the one before, so the caller has to try again.
+        let not_written = || Error::Away("this node is no member".to_owned());
         let me = {
             let mut me = lock(&self.me);
             me.about = about;
@@ -179,7 +181,7 @@ impl Coordinator for Etcd {
         };
         let lease = *self.lease.borrow();
         if lease == 0 {
-            return Ok(());
+            return Err(not_written());
         }
         // A key that is overwritten keeps its creation revision, and so its rank.
         let own = self.keys.member(me.id);
@@ -188,7 +190,12 @@ impl Coordinator for Etcd {
             success: vec![Operation::put(&own, encode_member(&me), lease)],
             failure: Vec::new(),
         };
-        within(self.client.transact(&txn)).await.map(|_| ())
+        let answer = within(self.client.transact(&txn)).await?;
+        if answer.succeeded {
+            Ok(())
+        } else {
+            Err(not_written())
+        }
     }
 
     async fn leave(self) {

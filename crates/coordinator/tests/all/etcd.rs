@@ -107,6 +107,7 @@ async fn etcd_comes_after_the_nodes() {
         assert!(matches!(one.read().await, Err(Error::Away(_))));
         let proposed = one.propose(0, Vec::new()).await.expect("not asked");
         assert_eq!(proposed, Proposed::NotAlive);
+        assert!(one.announce(b"later".to_vec()).await.is_err());
         server.begin();
         sees(&one, |view| view.is_member).await;
         assert_eq!(insist(&one, b"first").await, 1);
@@ -192,6 +193,9 @@ async fn who_was_replaced_decides_nothing() {
         server.put(&key, &[0xff; 8]).expect("put");
         let proposed = one.propose(0, Vec::new()).await.expect("asked");
         assert_eq!(proposed, Proposed::NotAlive);
+        // What is not written is not said to be: the node would not try again.
+        let said = one.announce(b"later".to_vec()).await;
+        assert!(matches!(said, Err(Error::Away(_))), "{said:?}");
         assert_eq!(one.read().await.expect("read"), None);
     })
     .await;
