@@ -138,13 +138,13 @@ impl World {
 
     /// Whether there was something when a key of a unit was last read.
     fn is_there(&self, unit: usize, key: usize) -> bool {
-        let reads = self.history.records[unit][0].iter().filter(|record| {
+        let mut reads = self.history.records[unit][0].iter().filter(|record| {
             let steps = record.op.steps();
             !record.op.writes() && steps.len() == 1 && steps[0].looks_at(key)
         });
         let nothing = [Reply::Null, Reply::Array(Vec::new())].map(Outcome::Seen);
         reads
-            .last()
+            .next_back()
             .is_some_and(|record| !nothing.contains(&record.outcome))
     }
 }
