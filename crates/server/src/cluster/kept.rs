@@ -217,6 +217,7 @@ mod tests {
         let keeping = Keeping::below(Some(folder.path()), &settings("birds"));
         let none = keeping.read().expect("nothing");
         assert!(none.mapping.is_none() && !none.is_behind);
+        assert!(!keeping.has_lost(&none));
         for epoch in [3, 4] {
             let mapping = Mapping {
                 epoch,
@@ -234,6 +235,7 @@ mod tests {
         let other = Keeping::below(Some(folder.path()), &settings("fish"));
         let none = other.read().expect("another cluster");
         assert!(none.mapping.is_none() && !none.is_behind);
+        assert!(other.has_lost(&none));
         other.keep(&Mapping::new(1)).expect("kept");
         let kept = other.read().expect("kept");
         assert!(kept.mapping.is_some() && !kept.is_behind);
@@ -242,5 +244,23 @@ mod tests {
         assert!(other.read().is_err());
         let local = Keeping::below(Some(folder.path()), &Settings::new("fish"));
         assert!(local.read().expect("not looked for").mapping.is_none());
+    }
+
+    #[test]
+    fn a_folder_that_was_moved_is_not_made_again() {
+        let above = tempfile::tempdir().expect("a folder");
+        let [folder, moved] = ["here", "there"].map(|name| above.path().join(name));
+        fs::create_dir(&folder).expect("made");
+        let settings = Settings {
+            coordinator: CoordinatorAddress::Loopback(String::new()),
+            ..Settings::new("birds")
+        };
+        let keeping = Keeping::below(Some(&folder), &settings);
+        keeping.keep(&Mapping::new(1)).expect("kept");
+        fs::rename(&folder, &moved).expect("moved");
+        assert!(keeping.keep(&Mapping::new(1)).is_err());
+        assert!(!folder.exists());
+        fs::rename(&moved, &folder).expect("moved back");
+        keeping.keep(&Mapping::new(1)).expect("kept");
     }
 }

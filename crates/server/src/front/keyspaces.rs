@@ -291,3 +291,28 @@ impl Session<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Until;
+    use crate::front::testing::{Rig, with_args};
+
+    #[test]
+    fn what_tells_of_the_node_does_not_wait_for_copies() {
+        let rig = Rig::new(2);
+        let front = &rig.fronts[0];
+        let until = |request: &str| {
+            let words: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
+            let id = front.table.find(words[0]).expect("a command");
+            let sub = words.get(1).and_then(|sub| front.table.find_sub(id, sub));
+            let id = sub.unwrap_or(id);
+            with_args(&words, |args| front.until_of(id, [].into_iter(), args))
+        };
+        for request in ["info", "config get port", "cluster info", "ping"] {
+            assert_eq!(until(request), Until::Logged, "{request}");
+        }
+        for request in ["dbsize", "keys *", "randomkey", "flushdb"] {
+            assert_eq!(until(request), Until::Passed, "{request}");
+        }
+    }
+}
