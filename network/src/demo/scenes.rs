@@ -214,6 +214,8 @@ fn clock_ahead(nodes: &mut Nodes) -> Result<()> {
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
         ],
     )?;
+    // The first readings of a process are trusted.
+    std::thread::sleep(Duration::from_secs(1));
     std::fs::write(&file, "+600")?;
     hold();
     std::fs::write(&file, "+0")?;

@@ -170,12 +170,10 @@ impl<P: Program> Worker<P> {
         self.lattice.table().version() as u16
     }
 
-    /// Call it when a step begins, with the clocks as they are read.
+    /// Call it when a step begins, with the clocks as they are read: from the first step on, as the first reading is trusted.
     #[inline]
     pub fn look_at_clock(&mut self, now: Now) {
-        if self.placement.has_lattice() {
-            self.lattice.look_at_clock(now, &mut self.shard);
-        }
+        self.lattice.look_at_clock(now, &mut self.shard);
     }
 
     /// Called before a command where there are lattice keyspaces; false if it is refused.
