@@ -60,24 +60,18 @@ impl Learning {
 
 /// Acknowledgements wait for a learner that lacks at most this many writes,
 const NEAR: u64 = 64;
-/// and for one that lacks more than so many, or whose copy lacks more than so many bytes of later
-/// writes: clients that write faster than the copy is made would keep it from ever being complete.
-const FAR: u64 = 4096;
+/// and for one whose copy lacks more than so many bytes of later writes: clients that write faster
+/// than the copy is made would keep it from ever being complete.
 const MOST_OWED: usize = 1 << 20;
 
 impl SlotChain {
     /// Whether acknowledgements wait for the learner.
     pub(super) fn waits_for_learner(&self) -> bool {
-        let Some((_, learning)) = self.learning else {
-            return false;
-        };
-        let lacks = |acked: u64| self.seq.saturating_sub(acked);
-        match learning {
+        self.learning.is_some_and(|(_, learning)| match learning {
             Learning::Copying { waits, .. } => waits,
-            Learning::Following => self.learner_acked.is_some_and(|acked| lacks(acked) > FAR),
             Learning::Syncing { .. } | Learning::Synced => true,
-            Learning::Behind => false,
-        }
+            Learning::Following | Learning::Behind => false,
+        })
     }
 
     /// The learner, if its copy is complete.
@@ -106,7 +100,6 @@ impl SlotChain {
         if *learning == Learning::Synced {
             self.settle(seq, out);
         }
-        self.acknowledge(out);
     }
 
     /// The tail cannot send this learner the missing writes individually.

@@ -23,6 +23,7 @@ const OF_LOST_MAPPING: &[u8] = b"of a lost mapping";
 pub struct Unclaimed {
     folder: PathBuf,
     mark: PathBuf,
+    is_of_lost_mapping: bool,
 }
 
 impl Unclaimed {
@@ -35,8 +36,14 @@ impl Unclaimed {
             File::create(&mark)?.sync_all()?;
             File::open(cluster)?.sync_all()?;
         }
-        let folder = folder.to_owned();
-        Ok(mark.exists().then_some(Self { folder, mark }))
+        if !mark.exists() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            folder: folder.to_owned(),
+            is_of_lost_mapping: fs::read(&mark)? == OF_LOST_MAPPING,
+            mark,
+        }))
     }
 
     /// Notes that the data is of a cluster whose mapping is lost, if there is data.
@@ -48,18 +55,21 @@ impl Unclaimed {
         fs::write(&mark, OF_LOST_MAPPING)?;
         File::open(&mark)?.sync_all()?;
         File::open(cluster)?.sync_all()?;
-        let folder = folder.to_owned();
-        Ok(Some(Self { folder, mark }))
+        Ok(Some(Self {
+            folder: folder.to_owned(),
+            is_of_lost_mapping: true,
+            mark,
+        }))
     }
 
     pub fn is_of_lost_mapping(&self) -> bool {
-        fs::read(&self.mark).is_ok_and(|mark| mark == OF_LOST_MAPPING)
+        self.is_of_lost_mapping
     }
 
     /// Why the node stops if other nodes of the cluster have slots.
     pub fn refusal(&self) -> String {
         let folder = self.folder.display();
-        if self.is_of_lost_mapping() {
+        if self.is_of_lost_mapping {
             return format!(
                 "the folder '{folder}' has data of a node of a cluster, and a new cluster without a trace of this node has \
                  begun: here the keys would be dropped, so the node stops. Restore the coordinator from a backup; or start \
@@ -103,7 +113,8 @@ mod tests {
         let found = found.expect("still");
         assert!(found.refusal().contains("Restore the coordinator"));
         found.claim().expect("claimed");
-        assert!(!found.is_of_lost_mapping());
+        let found = Unclaimed::find(folder, &cluster, true).expect("found");
+        assert!(found.is_none());
     }
 
     #[test]
