@@ -22,6 +22,7 @@ mod promise_tests;
 mod receiving;
 #[cfg(test)]
 mod report_tests;
+mod whole;
 
 use super::batch::Report;
 use super::epoch::{Epoch, Fresh, Said};
@@ -40,6 +41,7 @@ use rufous_store::planted::{self, Planted};
 use rufous_store::shard::Shard;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use whole::Whole;
 
 /// Keys that are sent, or examined to be forgotten, in one step.
 const KEYS_PER_STEP: usize = 2048;
@@ -85,8 +87,8 @@ pub struct Replicas {
     loose: BTreeSet<u16>,
     /// The mapping has changed.
     has_acted: bool,
-    /// Changes are sent as whole states instead of operations.
-    whole: bool,
+    /// Keys whose changes are sent as whole states instead of operations.
+    whole: Whole,
     /// The highest time up to which any worker wants to forget removals.
     wanted: u64,
     said: Said,
@@ -130,7 +132,7 @@ impl Replicas {
             inbox: BTreeMap::new(),
             loose: BTreeSet::new(),
             has_acted: false,
-            whole: false,
+            whole: Whole::default(),
             wanted: 0,
             said: Said::default(),
             asked_us: 0,
@@ -401,7 +403,7 @@ impl Replicas {
             let changed = epoch.changes.get(epoch.next);
             epoch.next += 1;
             let Some(mut changed) = changed else { break };
-            if self.whole {
+            if changed.delta.is_some() && self.whole.takes(now, changed, shard) {
                 changed.delta = None;
             }
             if planted::is(Planted::ChangeNotSent) && planted::now_and_then() {

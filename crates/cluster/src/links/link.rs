@@ -4,8 +4,9 @@ use super::clocks;
 use super::parked::Parked;
 use crate::figures::Traffic;
 use crate::peer::Session;
-use rufous_base::ConnId;
-use rufous_mapping::NodeNo;
+use rufous_base::limits::{HEARING_US, SILENCE_US};
+use rufous_base::{ConnId, Now};
+use rufous_mapping::{Mapping, NodeNo};
 use std::sync::Arc;
 
 /// One connection.
@@ -49,6 +50,14 @@ pub(super) struct Up {
 }
 
 impl Link {
+    /// Whether the session ends as the node has sent nothing for so long. A node without slots is given less time: other
+    /// nodes have replaced it, and requests that it has not answered need not wait for it.
+    pub(super) fn is_lost(&self, now: Now, mapping: Option<&Mapping>) -> bool {
+        let silent_us = now.mono_us.saturating_sub(self.heard_us);
+        let is_replaced = |up: Up| mapping.is_some_and(|mapping| !mapping.chains.name(up.no));
+        silent_us >= SILENCE_US || (silent_us >= HEARING_US && self.up.is_some_and(is_replaced))
+    }
+
     /// Appends the rest of a message, up to `room` bytes.
     pub(super) fn give_rest(&mut self, room: usize, out: &mut Vec<u8>) {
         let (bytes, at) = &mut self.rest;

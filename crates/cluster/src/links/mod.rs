@@ -18,7 +18,7 @@ use entrance::Entrance;
 use link::{Link, Up};
 use parked::Parked;
 use routes::{Attempt, Route};
-use rufous_base::limits::{FAREWELL_US, HANDSHAKE_PATIENCE_US, HEARTBEAT_US, SILENCE_US};
+use rufous_base::limits::{FAREWELL_US, HANDSHAKE_PATIENCE_US, HEARTBEAT_US};
 use rufous_base::{Backlog, Close, ConnId, ConnInfo, Effects, Now, Origin, Read, WorkerId};
 use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::message::Heartbeat;
@@ -429,7 +429,7 @@ impl Links {
                     self.refuse(now, slot, &Refused::Silent, fx);
                 }
                 (None, None) => {}
-                (None, Some(_)) if late(link.heard_us, SILENCE_US) => {
+                (None, Some(_)) if link.is_lost(now, self.mapping.as_deref()) => {
                     self.refuse(now, slot, &Refused::Silent, fx);
                 }
                 (None, Some(up)) if late(link.beat_us, HEARTBEAT_US) => {

@@ -7,7 +7,7 @@ mod world;
 use crate::peer::{Credit, Heard, PeerMessage, Session};
 use rufous_base::slot::worker_of_slot;
 use rufous_base::{Origin, Read};
-use rufous_mapping::NodeNo;
+use rufous_mapping::{Chain, Chains, Members, NodeNo};
 use rufous_wire::message::{Ack, Ask, Copy, Grant};
 use rufous_wire::{Body, Class};
 use std::sync::Arc;
@@ -271,6 +271,34 @@ fn who_is_silent_is_given_up_and_who_talks_is_not() {
     world.pass_ms(10_000);
     // B receives nothing from A; A receives from B all the while.
     assert_eq!(world.reasons(B)[..1], [(13, 1)]);
+}
+
+#[test]
+fn a_silent_node_that_was_replaced_is_given_up_earlier() {
+    for (head, is_over) in [(0, false), (1, true)] {
+        let mut world = World::new([1, 1], 0);
+        world.pass_ms(100);
+        let chain = Chain {
+            members: Members::of(&[NodeNo(head)]).expect("one"),
+            ..Chain::default()
+        };
+        let mut later = mapping(&[1, 2]);
+        later.epoch += 1;
+        later.chains = Chains::of_ranges([(0..16384, chain)]).expect("all slots");
+        world.with(B, 0, |links, now, fx| {
+            links.on_mapping(now, Arc::new(later), fx)
+        });
+        world.settle();
+        world.pass_ms(5_000);
+        assert!(world.reasons(B).is_empty(), "one that talks stays");
+        world.stalled = true;
+        world.pass_ms(2_200);
+        assert_eq!(
+            !world.reasons(B).is_empty(),
+            is_over,
+            "n0 has slots: {head}"
+        );
+    }
 }
 
 /// The version that a side uses, and its estimate of how far the other's clock is ahead.

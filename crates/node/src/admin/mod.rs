@@ -155,6 +155,17 @@ impl Admin {
         });
         round
     }
+
+    /// The workers that do not answer, if there are any.
+    async fn silent(&self) -> Option<String> {
+        let round = self.collect().await;
+        let silent: Vec<_> = (0..self.shared.workers)
+            .filter(|worker| !self.shared.board.has_answered(*worker, round))
+            .collect();
+        let answer = !silent.is_empty() && !self.node.is_stopping();
+        let limit = ANSWER_LIMIT.as_secs();
+        answer.then(|| format!("no answer from workers {silent:?} within {limit} s\n"))
+    }
 }
 
 /// The metrics of a node, for the reference: name, type, labels and help.
@@ -189,18 +200,10 @@ async fn show_health(State(admin): State<Arc<Admin>>) -> Response {
     if admin.node.is_stopping() {
         return (StatusCode::OK, "stopping\n").into_response();
     }
-    let round = admin.collect().await;
-    let silent: Vec<_> = (0..admin.shared.workers)
-        .filter(|worker| !admin.shared.board.has_answered(*worker, round))
-        .collect();
-    if silent.is_empty() || admin.node.is_stopping() {
-        return (StatusCode::OK, "ok\n").into_response();
+    match admin.silent().await {
+        Some(text) => (StatusCode::SERVICE_UNAVAILABLE, text).into_response(),
+        None => (StatusCode::OK, "ok\n").into_response(),
     }
-    let text = format!(
-        "no answer from workers {silent:?} within {} s\n",
-        ANSWER_LIMIT.as_secs()
-    );
-    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
 async fn show_readiness(State(admin): State<Arc<Admin>>) -> Response {
@@ -215,6 +218,9 @@ async fn show_readiness(State(admin): State<Arc<Admin>>) -> Response {
     let cluster = admin.shared.cluster.as_ref();
     if let Some(why) = cluster.and_then(|cluster| cluster.about.not_ready()) {
         return (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response();
+    }
+    if let Some(text) = admin.silent().await {
+        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
     }
     (StatusCode::OK, "ready\n").into_response()
 }

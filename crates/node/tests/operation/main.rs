@@ -12,6 +12,7 @@
 mod backup;
 mod clusters;
 mod forgotten;
+mod health;
 mod program;
 mod running;
 mod secrets;

@@ -2,7 +2,7 @@
 //! what it tells about itself over HTTP, and whom it lets in.
 
 use crate::program::{
-    Client, Node, bulk, eventually, http_get, in_memory, program, run, simple, stderr, stdout,
+    Client, Node, bulk, eventually, http_get, in_memory, run, simple, stderr, stdout,
 };
 use rufous_ports::free_port;
 use rufous_resp::Reply;
@@ -350,25 +350,6 @@ fn the_admin_port_is_bounded_and_answers_only_what_it_knows() {
             .ok()
             .filter(|(status, _)| *status == 200)
     });
-}
-
-#[test]
-fn health_can_be_checked_by_the_program_itself() {
-    let mut node = Node::start(&[]);
-    let admin = node.admin.to_string();
-    let check = || run(&mut program(&["check-health", "--admin-port", &admin]));
-    let output = check();
-    assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(stdout(&output), "");
-    node.signal("TERM");
-    node.wait();
-    let output = check();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        stderr(&output).contains("cannot ask 127.0.0.1"),
-        "{}",
-        stderr(&output)
-    );
 }
 
 #[test]

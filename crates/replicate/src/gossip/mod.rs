@@ -310,8 +310,9 @@ impl Gossip {
         for node in nodes {
             more |= self.go_on(now, node, (&mut *shard, placement), replicas);
         }
-        let any_late = self.outgoing.values().any(Outgoing::is_late);
-        replicas.tell_whole(any_late);
+        if !self.outgoing.values().any(Outgoing::is_repairing) {
+            replicas.on_all_repaired();
+        }
         more | self.sum_up(now, shard, placement)
     }
 
@@ -330,6 +331,7 @@ impl Gossip {
             let stream = replicas.stamp(now).time;
             let first = replicas.first_message(shard, placement.workers());
             outgoing.begin(stream, (&first, replicas.taken_over()), now);
+            replicas.on_stream();
         } else if outgoing.has_to_say(replicas.taken_over()) {
             let first = replicas.first_message(shard, placement.workers());
             outgoing.say_forgotten(&first, replicas.taken_over());

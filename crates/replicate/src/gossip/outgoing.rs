@@ -105,6 +105,11 @@ impl Outgoing {
         self.is_late
     }
 
+    /// Whether a stream has begun whose receiver lacks state.
+    pub(super) fn is_repairing(&self) -> bool {
+        self.stream != 0 && self.is_late
+    }
+
     pub(super) fn kept_bytes(&self) -> usize {
         self.kept_bytes
     }

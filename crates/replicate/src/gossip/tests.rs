@@ -1,5 +1,7 @@
 //! Streams of two nodes of one worker each.
 
+mod large;
+
 use super::{Differ, Gossip, Limits, Peer, Sent};
 use crate::replicas::{Replicas, To};
 use rufous_base::{Now, WorkerId};
@@ -7,8 +9,7 @@ use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::Writer;
 use rufous_store::keyspace::{Keyspace, Keyspaces, Regime};
 use rufous_store::placement::Placement;
-use rufous_store::shard::told;
-use rufous_store::shard::{ExpirySetting, Keyed, Keying, NewValue, Shard};
+use rufous_store::shard::{ExpirySetting, Keyed, Keying, NewValue, Shard, told};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -78,9 +78,14 @@ impl Replicas {
         self.clock.last()
     }
 
-    /// Selects whether changes are sent as whole states or as operations.
-    pub fn tell_whole(&mut self, whole: bool) {
-        self.whole = whole;
+    /// A stream to a node begins, which lacks state: the next change of each key is sent as a whole state.
+    pub fn on_stream(&mut self) {
+        self.whole.begin();
+    }
+
+    /// No node with a stream lacks state: changes are sent as operations.
+    pub fn on_all_repaired(&mut self) {
+        self.whole.end();
     }
 
     /// The first message to a node. It includes what other nodes had forgotten, and what this node had before it

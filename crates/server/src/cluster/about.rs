@@ -133,13 +133,19 @@ impl About {
 
     /// Why the node is not ready, if it is not: from its start until all slots have had all their
     /// copies once, so that a rolling restart never stops the last copy. Not later: the loss of
-    /// another node does not make this one less ready. While it serves no lattice key it is not
-    /// ready either.
+    /// another node does not make this one less ready. While it serves no lattice key, or its log cannot
+    /// be written, it is not ready either.
     pub fn not_ready(&self) -> Option<String> {
         let inner = self.lock();
-        let waits = inner.health.waits.as_ref();
+        let Health { ails, waits, .. } = &inner.health;
+        if let Some(why) = ails {
+            return Some(format!("the node takes no writes: {why}"));
+        }
         match &inner.status {
-            _ if inner.was_whole => waits.map(|why| format!("lattice keys are not served: {why}")),
+            _ if inner.was_whole => {
+                let waits = waits.as_ref();
+                waits.map(|why| format!("lattice keys are not served: {why}"))
+            }
             None if inner.went_back => Some(WENT_BACK.to_owned()),
             None => Some("no mapping of the cluster yet".to_owned()),
             Some(status) => Some(status.lacks()),
@@ -206,6 +212,12 @@ mod tests {
         assert!(why.ends_with("waits for the state of n2"), "{why}");
         about.set_health(Health::default());
         assert_eq!(about.not_ready(), None);
+        about.set_health(Health {
+            ails: Some("worker 0: no space".to_owned()),
+            ..Health::default()
+        });
+        let why = about.not_ready().expect("not now");
+        assert!(why.ends_with("worker 0: no space"), "{why}");
     }
 
     /// The mapping has all copies, but with this node's earlier incarnation.
