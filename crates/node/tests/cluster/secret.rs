@@ -4,6 +4,7 @@ use crate::node::{Node, connect_all, number, remember_sessions, settings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rufous_coordinator::meeting::Meeting;
 use rufous_node::node::{Node as Server, NodeError};
+use rufous_resp::reply::Reply;
 use rufous_server::cluster::Settings;
 use rufous_server::cluster::settings::PeerTls;
 use std::net::TcpStream;
@@ -112,6 +113,15 @@ fn nodes_of_one_authority_talk_and_others_are_not_let_in() {
         for node in &mut nodes {
             connected(node);
             node.has_the_same_sessions();
+        }
+        if !foreign_first {
+            // It gets no slots, and takes none out of service.
+            assert_eq!(number(&stranger.info(), "cluster_slots_served"), 0);
+            for n in 0..100 {
+                let key = format!("key:{n}");
+                let reply = nodes[n % 2].call(&["SET", &key, "v"]);
+                assert_eq!(reply, Reply::Simple(b"OK".to_vec()), "{key}");
+            }
         }
     }
 }
