@@ -22,6 +22,7 @@
 
 pub mod bounds;
 pub mod check;
+pub mod linear;
 pub mod node;
 pub mod rules;
 pub mod search;

@@ -1,0 +1,340 @@
+//! What the head of a slot does about transactions, as a machine: messages, links and the time of a start go in,
+//! records and messages come out.
+//!
+//! What is not in its [`Book`] is lost with the head, and made again by messages that are sent again: the transactions
+//! that wait to be admitted, final stamps that cannot be applied yet, and what is known to be settled.
+//!
+//! A waiting transaction waits for ones that are prepared at the same slot; these go on at later slots, or wait for
+//! smaller stamps. So no circle can wait for itself.
+//!
+//! - here: the events, and the passes forward and backward
+//! - `order`: admission and application
+//! - `settling`: predecessors, outcomes, and forgetting
+//! - `recovery`: a start that may have lost the end of the log
+
+mod order;
+mod recovery;
+mod settling;
+#[cfg(test)]
+mod tests;
+
+use crate::book::{Book, Entry};
+use crate::message::{Message, Output, Predecessor, Record, To};
+use crate::planted::{self, Off};
+use crate::txn::{Operation, Part, Stamp, Transaction, TxnId};
+use order::Waiting;
+use recovery::Recovery;
+use settling::{Ends, Settling};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The keys of a slot.
+pub trait State<O> {
+    /// The stamp of the last transaction that has written the key.
+    fn version(&self, key: &[u8]) -> Option<Stamp>;
+
+    /// Applies the operations of a part.
+    fn apply(&mut self, part: &Part<O>, stamp: Stamp);
+}
+
+/// The end of a prepared transaction, as the slot after has told it.
+#[derive(Clone, Debug)]
+struct Final {
+    stamp: Stamp,
+    after: Vec<Predecessor>,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Head<O> {
+    book: Book<O>,
+    /// Not admitted yet, in the order of arrival.
+    queue: Vec<Waiting<O>>,
+    /// Of prepared transactions: what the slot after has said.
+    finals: BTreeMap<TxnId, Final>,
+    settling: Settling,
+    recovery: Option<Recovery<O>>,
+    /// Transactions whose stamps a recovery has brought, and that are not applied yet.
+    redone: BTreeSet<TxnId>,
+}
+
+impl<O: Operation> Head<O> {
+    /// The head of a slot with this book. Call [`Head::on_start`] then, and [`Head::on_loss`] before where it applies.
+    pub fn new(book: Book<O>) -> Self {
+        Self {
+            book,
+            queue: Vec::new(),
+            finals: BTreeMap::new(),
+            settling: Settling::default(),
+            recovery: None,
+            redone: BTreeSet::new(),
+        }
+    }
+
+    /// It goes on where the head before it has ended; `others`: all other slots. Call [`Head::on_link`] for each other head and
+    /// [`Head::on_origin_link`] for each origin then.
+    pub fn on_start(
+        &mut self,
+        others: BTreeSet<u16>,
+        state: &mut impl State<O>,
+        out: &mut Vec<Output<O>>,
+    ) {
+        if self.book.is_lost() {
+            self.begin_recovery(others, out);
+        } else {
+            self.go_on_from_book(state, out);
+        }
+    }
+
+    fn go_on_from_book(&mut self, state: &mut impl State<O>, out: &mut Vec<Output<O>>) {
+        let slot = self.book.slot();
+        let all: Vec<(TxnId, Arc<Transaction<O>>)> = self.entries();
+        for (id, txn) in all {
+            match self.book.get(id) {
+                Some(Entry::Prepared { .. }) if txn.last() == slot => self.pass_on(id, out),
+                Some(Entry::Applied { .. }) if txn.first() == slot => self.back(id, out),
+                Some(Entry::Aborted { .. }) if txn.first() == slot => self.undo(id, out),
+                _ => {}
+            }
+        }
+        self.go_on(state, out);
+    }
+
+    fn entries(&self) -> Vec<(TxnId, Arc<Transaction<O>>)> {
+        let all = self.book.iter();
+        all.map(|(id, entry)| (*id, Arc::clone(entry.txn())))
+            .collect()
+    }
+
+    pub fn book(&self) -> &Book<O> {
+        &self.book
+    }
+
+    /// Transactions that wait for others to be admitted, or for the end of a recovery.
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Whether a transaction that this slot has had, or that was applied at another one, is settled as far as it is
+    /// known here. What it has written may not be shown before.
+    pub fn is_settled(&self, txn: TxnId) -> bool {
+        settling::is_settled(&self.settling, &self.book, txn)
+    }
+
+    fn ends<'a>(&'a mut self, out: &'a mut Vec<Output<O>>) -> Ends<'a, O> {
+        Ends {
+            at: &mut self.settling,
+            book: &mut self.book,
+            out,
+        }
+    }
+
+    /// A message has arrived from the head of a slot, or, where `from` is `None`, from an origin.
+    pub fn on_message(
+        &mut self,
+        from: Option<u16>,
+        message: Message<O>,
+        state: &mut impl State<O>,
+        out: &mut Vec<Output<O>>,
+    ) {
+        let Some(message) = self.held_back(from, message, state, out) else {
+            return;
+        };
+        match message {
+            Message::Forward { txn, max } => self.on_forward(txn, max, state, out),
+            Message::Backward { txn, stamp, after } => {
+                let last = Final { stamp, after };
+                self.on_backward(from, txn, last, state, out);
+            }
+            Message::Undo { txn } => self.on_undo(from, txn, state, out),
+            Message::Ask { txn, before } => self.ends(out).on_ask(from, txn, before),
+            Message::Later { stamp } => self.ends(out).on_later(stamp),
+            Message::Settled { txn } => self.ends(out).on_settled(from, txn),
+            Message::Safe { txn } => self.ends(out).on_safe(from, txn),
+            Message::Forget { txn, slots } => {
+                self.finals.remove(&txn);
+                self.ends(out).on_forget(txn, &slots);
+            }
+            Message::Unknown { txn } => {
+                self.finals.remove(&txn);
+                let slots = self.book.get(txn).map(|entry| entry.txn().slots().into());
+                if let Some(slots) = slots {
+                    self.ends(out).on_forget(txn, &slots);
+                }
+            }
+            Message::IsGone { txn } => self.ends(out).on_is_gone(from, txn),
+            Message::Gone { txn } => self.ends(out).on_gone(txn),
+            Message::Heard { txn } => self.ends(out).on_heard(txn),
+            Message::Lost => self.on_lost(from, out),
+            // Of a recovery that is over.
+            Message::Known { .. } | Message::Redo { .. } | Message::Over { .. } | Message::Told => {
+            }
+            Message::Outcome { .. } => {}
+        }
+    }
+
+    fn on_forward(
+        &mut self,
+        txn: Arc<Transaction<O>>,
+        max: u64,
+        state: &mut impl State<O>,
+        out: &mut Vec<Output<O>>,
+    ) {
+        match self.book.get(txn.id) {
+            Some(Entry::Aborted { .. }) if !planted::is(Off::Aborts) => self.undo(txn.id, out),
+            Some(Entry::Applied { .. }) => self.back(txn.id, out),
+            Some(Entry::Prepared { max: None, .. }) => self.propose(txn, (0, max), out),
+            Some(Entry::Prepared { .. }) => self.pass_on(txn.id, out),
+            Some(Entry::Forgotten { .. }) => return,
+            Some(Entry::Aborted { .. }) | None => self.wait(txn, max),
+        }
+        self.go_on(state, out);
+    }
+
+    /// The next slot, or the final stamp at the last one.
+    fn pass_on(&mut self, id: TxnId, out: &mut Vec<Output<O>>) {
+        let Some(Entry::Prepared {
+            txn,
+            max: Some(max),
+            ..
+        }) = self.book.get(id)
+        else {
+            return;
+        };
+        let (txn, max) = (Arc::clone(txn), *max);
+        match txn.after(self.book.slot()) {
+            Some(next) => out.push(Output::Send(To::Slot(next), Message::Forward { txn, max })),
+            None => {
+                let stamp = Stamp { time: max, txn: id };
+                let after = Vec::new();
+                self.finals.insert(id, Final { stamp, after });
+            }
+        }
+    }
+
+    fn on_backward(
+        &mut self,
+        from: Option<u16>,
+        id: TxnId,
+        said: Final,
+        state: &mut impl State<O>,
+        out: &mut Vec<Output<O>>,
+    ) {
+        match self.book.get(id) {
+            Some(Entry::Prepared { txn, .. }) => {
+                if let Some(before) = txn.before(self.book.slot())
+                    && planted::is(Off::AppliedFirst)
+                {
+                    let Final { stamp, after } = said.clone();
+                    let txn = id;
+                    let early = Message::Backward { txn, stamp, after };
+                    out.push(Output::Send(To::Slot(before), early));
+                }
+                self.finals.insert(id, said);
+                self.go_on(state, out);
+            }
+            // The slot after has applied it again, after a loss.
+            Some(Entry::Applied { .. }) => self.back(id, out),
+            Some(Entry::Aborted { .. }) => {}
+            Some(Entry::Forgotten { .. }) | None => self.ends(out).tell_unknown(from, id),
+        }
+    }
+
+    /// Passes an applied transaction on to the slot before; the first slot settles it.
+    fn back(&mut self, id: TxnId, out: &mut Vec<Output<O>>) {
+        let Some(Entry::Applied { txn, stamp, after }) = self.book.get(id) else {
+            return;
+        };
+        let Some(before) = txn.before(self.book.slot()) else {
+            return self.ends(out).begin_to_settle(id);
+        };
+        let message = Message::Backward {
+            txn: id,
+            stamp: *stamp,
+            after: after.clone(),
+        };
+        out.push(Output::Send(To::Slot(before), message));
+    }
+
+    fn on_undo(
+        &mut self,
+        from: Option<u16>,
+        id: TxnId,
+        state: &mut impl State<O>,
+        out: &mut Vec<Output<O>>,
+    ) {
+        match self.book.get(id) {
+            Some(Entry::Prepared { txn, .. }) => {
+                let txn = Arc::clone(txn);
+                self.abort(txn, out);
+                self.go_on(state, out);
+            }
+            Some(Entry::Aborted { .. }) => self.undo(id, out),
+            Some(Entry::Applied { .. }) => {}
+            Some(Entry::Forgotten { .. }) | None => self.ends(out).tell_unknown(from, id),
+        }
+    }
+
+    fn abort(&mut self, txn: Arc<Transaction<O>>, out: &mut Vec<Output<O>>) {
+        let id = txn.id;
+        self.finals.remove(&id);
+        self.record(Record::Aborted { txn }, out);
+        self.undo(id, out);
+    }
+
+    /// Tells the slot before of an abort; the first slot tells the client.
+    fn undo(&mut self, id: TxnId, out: &mut Vec<Output<O>>) {
+        let Some(Entry::Aborted { txn }) = self.book.get(id) else {
+            return;
+        };
+        match txn.before(self.book.slot()) {
+            Some(before) => out.push(Output::Send(To::Slot(before), Message::Undo { txn: id })),
+            None => self.ends(out).on_aborted(id),
+        }
+    }
+
+    /// Messages to and from a head may have been lost, or it is another one: what it may lack is sent again.
+    pub fn on_link(&mut self, peer: u16, out: &mut Vec<Output<O>>) {
+        if self.recovery.is_some() {
+            return self.ask_again(peer, out);
+        }
+        if planted::is(Off::SentAgain) {
+            return;
+        }
+        let slot = self.book.slot();
+        for (id, txn) in self.entries() {
+            let (is_after, is_before) = (
+                txn.after(slot) == Some(peer),
+                txn.before(slot) == Some(peer),
+            );
+            match self.book.get(id) {
+                Some(Entry::Prepared { .. }) if is_after && !self.finals.contains_key(&id) => {
+                    self.pass_on(id, out);
+                }
+                Some(Entry::Applied { .. }) if is_before => self.back(id, out),
+                Some(Entry::Aborted { .. }) if is_before => self.undo(id, out),
+                _ => self.ends(out).settle_again(id, peer),
+            }
+        }
+    }
+
+    /// A node runs this start of it, or has ended before it: nothing arrives from an earlier one any more, and none
+    /// waits for an outcome.
+    pub fn on_origin_start(&mut self, (node, start): (u16, u64), out: &mut Vec<Output<O>>) {
+        if self.settling.learn_start(node, start) {
+            self.drop_held_of(node);
+        }
+        self.ends(out).on_origin_start(node);
+    }
+
+    /// Messages to and from an origin may have been lost.
+    pub fn on_origin_link(&mut self, origin: (u16, u64), out: &mut Vec<Output<O>>) {
+        self.drop_held_of(origin.0);
+        self.ends(out).on_origin_link(origin);
+    }
+
+    fn record(&mut self, record: Record<O>, out: &mut Vec<Output<O>>) {
+        self.book.on_record(record.clone());
+        out.push(Output::Record(record));
+    }
+}

@@ -1,0 +1,254 @@
+//! A start that may have lost the end of the slot's log, at all copies: other slots may have transactions that this one
+//! lacks.
+//!
+//! It asks the heads of all other slots. What a later one has has passed this one: it is prepared here again before
+//! anything else, at an unknown place, until the pass backward brings its stamp. What an earlier one has applied was
+//! applied here: it gets that stamp, and is applied in its place among what is prepared. A transaction that its first
+//! slot remembers as forgotten was in all logs, so it is not lost anywhere. Other messages wait until all have
+//! answered.
+
+use super::{Final, Head, State};
+use crate::book::Entry;
+use crate::message::{Message, Output, Predecessor, Record, To};
+use crate::planted::{self, Off};
+use crate::txn::{Operation, Stamp, Transaction, TxnId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub(super) struct Recovery<O> {
+    /// Slots that have not answered.
+    asked: BTreeSet<u16>,
+    /// By the slot that has told them.
+    facts: BTreeMap<u16, Facts<O>>,
+    held: Vec<(Option<u16>, Message<O>)>,
+}
+
+/// What another slot has told.
+#[derive(Clone, Debug)]
+struct Facts<O> {
+    known: Vec<Arc<Transaction<O>>>,
+    redo: Vec<(TxnId, (Stamp, Vec<Predecessor>))>,
+    aborted: Vec<TxnId>,
+    /// Aborted, or forgotten by their first slots.
+    over: Vec<TxnId>,
+}
+
+impl<O> Default for Facts<O> {
+    fn default() -> Self {
+        Self {
+            known: Vec::new(),
+            redo: Vec::new(),
+            aborted: Vec::new(),
+            over: Vec::new(),
+        }
+    }
+}
+
+impl<O: Operation> Head<O> {
+    /// The slot's log may have lost its end: called before [`Head::on_start`]. Each copy that may continue the slot has to
+    /// know it from then on.
+    pub fn on_loss(&mut self, out: &mut Vec<Output<O>>) {
+        if !planted::is(Off::Redone) {
+            self.record(Record::Lost, out);
+        }
+    }
+
+    /// Asks all other slots for what may be lacking here.
+    pub(super) fn begin_recovery(&mut self, others: BTreeSet<u16>, out: &mut Vec<Output<O>>) {
+        for slot in &others {
+            out.push(Output::Send(To::Slot(*slot), Message::Lost));
+        }
+        self.recovery = Some(Recovery {
+            asked: others,
+            facts: BTreeMap::new(),
+            held: Vec::new(),
+        });
+    }
+
+    /// Whether it waits for other slots before it serves.
+    pub fn is_recovering(&self) -> bool {
+        self.recovery.is_some()
+    }
+
+    /// What a slot has said before its head has changed may be lost there.
+    pub(super) fn ask_again(&mut self, peer: u16, out: &mut Vec<Output<O>>) {
+        if let Some(recovery) = &mut self.recovery {
+            recovery.facts.remove(&peer);
+            recovery.held.retain(|(from, _)| *from != Some(peer));
+            recovery.asked.insert(peer);
+            out.push(Output::Send(To::Slot(peer), Message::Lost));
+        }
+    }
+
+    /// Another link to a node begins: what its origin had sent before is sent again, or not wanted any more.
+    pub(super) fn drop_held_of(&mut self, node: u16) {
+        let is_theirs = |message: &Message<O>| match message {
+            Message::Forward { txn, .. } => txn.id.node == node,
+            Message::Heard { txn } => txn.node == node,
+            _ => false,
+        };
+        if let Some(recovery) = &mut self.recovery {
+            let held = &mut recovery.held;
+            held.retain(|(from, message)| from.is_some() || !is_theirs(message));
+        }
+    }
+
+    /// Answers a slot that may lack something.
+    pub(super) fn on_lost(&self, from: Option<u16>, out: &mut Vec<Output<O>>) {
+        let Some(from) = from else {
+            return;
+        };
+        let is_later = from > self.book.slot();
+        let queued = self.queue.iter().map(|waiting| &waiting.txn);
+        let theirs = queued.filter(|txn| txn.slots().contains(&from) && !is_later);
+        let mut facts: Vec<Message<O>> = theirs.map(known).collect();
+        let theirs = self.book.iter();
+        let theirs = theirs.filter(|(_, entry)| entry.txn().slots().contains(&from));
+        facts.extend(theirs.filter_map(|(id, entry)| match entry {
+            Entry::Applied { txn, stamp, after } if is_later => Some(Message::Redo {
+                txn: Arc::clone(txn),
+                stamp: *stamp,
+                after: after.clone(),
+            }),
+            // With a stamp it was applied at all later slots. Without one it will be sent forward again, and may not have come
+            // to that slot before.
+            Entry::Prepared { txn, .. } if is_later => {
+                let known = self.finals.get(id).cloned();
+                known.map(|Final { stamp, after }| Message::Redo {
+                    txn: Arc::clone(txn),
+                    stamp,
+                    after,
+                })
+            }
+            Entry::Prepared { txn, .. } | Entry::Applied { txn, .. } => Some(known(txn)),
+            Entry::Aborted { .. } => Some(over(*id, true)),
+            Entry::Forgotten { .. } => Some(over(*id, false)),
+        }));
+        facts.push(Message::Told);
+        let to = To::Slot(from);
+        out.extend(facts.into_iter().map(|fact| Output::Send(to, fact)));
+    }
+
+    /// During a recovery: takes what belongs to it and keeps the rest. Otherwise gives the message back.
+    pub(super) fn held_back(
+        &mut self,
+        from: Option<u16>,
+        message: Message<O>,
+        state: &mut impl State<O>,
+        out: &mut Vec<Output<O>>,
+    ) -> Option<Message<O>> {
+        let Some(recovery) = &mut self.recovery else {
+            return Some(message);
+        };
+        let facts = from.map(|from| recovery.facts.entry(from).or_default());
+        match (message, facts) {
+            (Message::Lost, _) => self.on_lost(from, out),
+            (Message::Known { txn }, Some(facts)) => facts.known.push(txn),
+            (Message::Redo { txn, stamp, after }, Some(facts)) => {
+                facts.redo.push((txn.id, (stamp, after)));
+                facts.known.push(txn);
+            }
+            (Message::Over { txn, aborted }, Some(facts)) => {
+                facts.over.push(txn);
+                facts.aborted.extend(aborted.then_some(txn));
+            }
+            (Message::Told, _) => {
+                recovery.asked.retain(|slot| Some(*slot) != from);
+                if recovery.asked.is_empty() {
+                    self.recover(state, out);
+                }
+            }
+            (message, _) => recovery.held.push((from, message)),
+        }
+        None
+    }
+
+    fn recover(&mut self, state: &mut impl State<O>, out: &mut Vec<Output<O>>) {
+        let Some(recovery) = self.recovery.take() else {
+            return;
+        };
+        let facts = recovery.facts.into_values();
+        let all = facts.reduce(|mut all, facts| {
+            all.known.extend(facts.known);
+            all.redo.extend(facts.redo);
+            all.aborted.extend(facts.aborted);
+            all.over.extend(facts.over);
+            all
+        });
+        let all = all.unwrap_or_default();
+        for id in &all.aborted {
+            if let Some(Entry::Prepared { txn, .. }) = self.book.get(*id) {
+                self.abort(Arc::clone(txn), out);
+            }
+        }
+        for txn in &all.known {
+            if !all.over.contains(&txn.id) && self.book.get(txn.id).is_none() {
+                self.know(txn, out);
+            }
+        }
+        for (id, (stamp, after)) in all.redo {
+            if matches!(self.book.get(id), Some(Entry::Prepared { .. })) {
+                let last = self.finals.entry(id);
+                let last = last.or_insert(Final {
+                    stamp,
+                    after: Vec::new(),
+                });
+                last.after.extend(after);
+                self.redone.insert(id);
+            }
+        }
+        self.go_on_from_book(state, out);
+        let all = self.entries();
+        let peers: BTreeSet<u16> = all
+            .iter()
+            .flat_map(|(_, txn)| txn.slots().to_vec())
+            .collect();
+        let slot = self.book.slot();
+        for peer in peers.into_iter().filter(|peer| *peer != slot) {
+            self.on_link(peer, out);
+        }
+        for (from, message) in recovery.held {
+            self.on_message(from, message, state, out);
+        }
+        self.end_recovery(out);
+    }
+
+    /// What was lost is here again once all is applied that was: another head before that has to ask for its stamps.
+    pub(super) fn end_recovery(&mut self, out: &mut Vec<Output<O>>) {
+        if !self.book.is_lost() || self.recovery.is_some() {
+            return;
+        }
+        let book = &self.book;
+        self.redone
+            .retain(|id| matches!(book.get(*id), Some(Entry::Prepared { .. })));
+        if self.redone.is_empty() {
+            self.record(Record::Recovered, out);
+        }
+    }
+
+    /// Prepares a transaction again that is known at another slot: it may end anywhere.
+    fn know(&mut self, txn: &Arc<Transaction<O>>, out: &mut Vec<Output<O>>) {
+        if planted::is(Off::Known) {
+            return;
+        }
+        let is_first = txn.first() == self.book.slot();
+        let record = Record::Prepared {
+            txn: Arc::clone(txn),
+            proposal: 0,
+            max: is_first.then(|| self.book.clock() + 1),
+        };
+        self.record(record, out);
+    }
+}
+
+fn over<O>(txn: TxnId, aborted: bool) -> Message<O> {
+    Message::Over { txn, aborted }
+}
+
+fn known<O>(txn: &Arc<Transaction<O>>) -> Message<O> {
+    Message::Known {
+        txn: Arc::clone(txn),
+    }
+}

@@ -1,0 +1,346 @@
+//! Heads of three slots, driven by hand: what each puts out for one message.
+
+use super::{Head, State};
+use crate::{
+    Book, Message, Operation, Outcome, Output, Part, Record, Stamp, To, Transaction, TxnId,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Adds do not depend on one another, and everything else does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Op {
+    Add,
+    Append,
+    Read,
+}
+
+impl Operation for Op {
+    fn is_independent(&self, other: &Self) -> bool {
+        matches!((self, other), (Op::Add, Op::Add) | (Op::Read, Op::Read))
+    }
+
+    fn writes(&self) -> bool {
+        *self != Op::Read
+    }
+}
+
+#[derive(Default)]
+struct Keys(BTreeMap<Box<[u8]>, Stamp>);
+
+impl State<Op> for Keys {
+    fn version(&self, key: &[u8]) -> Option<Stamp> {
+        self.0.get(key).copied()
+    }
+
+    fn apply(&mut self, part: &Part<Op>, stamp: Stamp) {
+        self.0.insert(part.key.clone(), stamp);
+    }
+}
+
+/// A slot whose records are kept at once.
+struct Slot {
+    head: Head<Op>,
+    keys: Keys,
+    records: Vec<Record<Op>>,
+}
+
+type Sent = Vec<(To, Message<Op>)>;
+
+impl Slot {
+    fn new(no: u16) -> Self {
+        Self {
+            head: Head::new(Book::new(no)),
+            keys: Keys::default(),
+            records: Vec::new(),
+        }
+    }
+
+    fn put(&mut self, out: Vec<Output<Op>>) -> Sent {
+        let mut sent = Vec::new();
+        for output in out {
+            match output {
+                Output::Record(record) => self.records.push(record),
+                Output::Send(to, message) | Output::SendSynced(to, message) => {
+                    sent.push((to, message));
+                }
+            }
+        }
+        sent
+    }
+
+    fn take(&mut self, from: Option<u16>, message: Message<Op>) -> Sent {
+        let mut out = Vec::new();
+        self.head
+            .on_message(from, message, &mut self.keys, &mut out);
+        self.put(out)
+    }
+
+    /// Another head takes over.
+    fn lose_head(&mut self) -> Sent {
+        let mut book = Book::new(self.head.book().slot());
+        for record in &self.records {
+            book.on_record(record.clone());
+        }
+        self.head = Head::new(book);
+        let mut out = Vec::new();
+        let others = BTreeSet::new();
+        self.head.on_start(others, &mut self.keys, &mut out);
+        self.put(out)
+    }
+}
+
+fn id(number: u64) -> TxnId {
+    TxnId {
+        node: 1,
+        start: 1,
+        number,
+    }
+}
+
+fn stamp(time: u64, number: u64) -> Stamp {
+    Stamp {
+        time,
+        txn: id(number),
+    }
+}
+
+/// One operation on key "k" of each slot.
+fn txn(number: u64, slots: &[u16], op: Op) -> Arc<Transaction<Op>> {
+    observed(number, slots, op, None)
+}
+
+fn observed(
+    number: u64,
+    slots: &[u16],
+    op: Op,
+    expects: Option<Option<Stamp>>,
+) -> Arc<Transaction<Op>> {
+    let part = |slot: &u16| Part {
+        slot: *slot,
+        key: b"k".as_slice().into(),
+        ops: vec![op],
+        expects,
+    };
+    Arc::new(Transaction::new(id(number), slots.iter().map(part).collect()).expect("has parts"))
+}
+
+fn forward(txn: &Arc<Transaction<Op>>, max: u64) -> Message<Op> {
+    Message::Forward {
+        txn: Arc::clone(txn),
+        max,
+    }
+}
+
+const ORIGIN: To = To::Origin { node: 1, start: 1 };
+
+fn outcome(number: u64, outcome: Outcome) -> (To, Message<Op>) {
+    let txn = id(number);
+    (ORIGIN, Message::Outcome { txn, outcome })
+}
+
+#[test]
+fn a_transaction_of_one_slot_ends_there_and_is_forgotten() {
+    let mut slot = Slot::new(4);
+    let txn = txn(1, &[4], Op::Append);
+    assert_eq!(
+        slot.take(None, forward(&txn, 0)),
+        [outcome(1, Outcome::Committed)]
+    );
+    assert_eq!(slot.keys.version(b"k"), Some(stamp(1, 1)));
+    slot.take(None, Message::Heard { txn: id(1) });
+    assert!(slot.head.book().is_empty());
+}
+
+#[test]
+fn the_last_slot_knows_the_maximum_and_applies_first() {
+    let (mut first, mut last) = (Slot::new(1), Slot::new(2));
+    // The last slot has seen more.
+    let other = txn(1, &[2], Op::Add);
+    last.take(None, forward(&other, 6));
+    let txn = txn(2, &[1, 2], Op::Append);
+    let sent = first.take(None, forward(&txn, 0));
+    assert_eq!(sent, [(To::Slot(2), forward(&txn, 1))]);
+    assert_eq!(first.keys.version(b"k"), None, "it may end anywhere");
+    let sent = last.take(Some(1), forward(&txn, 1));
+    let [
+        (
+            To::Slot(1),
+            Message::Backward {
+                txn: _,
+                stamp: at,
+                after,
+            },
+        ),
+    ] = &sent[..]
+    else {
+        panic!("{sent:?}");
+    };
+    assert_eq!(*at, stamp(7, 2));
+    // The add before it is not known to be settled elsewhere; it is one of the last slot.
+    assert_eq!((after.len(), last.keys.version(b"k")), (0, Some(*at)));
+    let back = sent.into_iter().next().expect("one").1;
+    let sent = first.take(Some(2), back);
+    let settled = (To::Slot(2), Message::Settled { txn: id(2) });
+    assert_eq!(sent, [settled, outcome(2, Outcome::Committed)]);
+    assert_eq!(first.keys.version(b"k"), Some(stamp(7, 2)));
+}
+
+#[test]
+fn dependent_ones_are_applied_by_their_stamps_and_independent_ones_at_once() {
+    for (op, is_dependent) in [(Op::Append, true), (Op::Add, false)] {
+        let mut slot = Slot::new(1);
+        let (a, b) = (txn(1, &[1, 2], op), txn(2, &[1, 2], op));
+        slot.take(None, forward(&a, 0));
+        slot.take(None, forward(&b, 0));
+        // The later one has its stamp first: the other one may still end below it.
+        let back = |txn: u64, time| Message::Backward {
+            txn: id(txn),
+            stamp: stamp(time, txn),
+            after: Vec::new(),
+        };
+        slot.take(Some(2), back(2, 9));
+        assert_eq!(slot.keys.version(b"k").is_none(), is_dependent, "{op:?}");
+        slot.take(Some(2), back(1, 5));
+        let last = if is_dependent {
+            stamp(9, 2)
+        } else {
+            stamp(5, 1)
+        };
+        assert_eq!(slot.keys.version(b"k"), Some(last), "{op:?}");
+    }
+}
+
+#[test]
+fn what_one_has_observed_the_other_waits_to_change() {
+    let mut slot = Slot::new(1);
+    let reader = observed(1, &[1, 2], Op::Read, Some(None));
+    let writer = txn(2, &[1, 2], Op::Append);
+    slot.take(None, forward(&reader, 0));
+    assert_eq!(slot.take(None, forward(&writer, 0)), []);
+    assert_eq!(slot.head.waiting(), 1);
+    let back = Message::Backward {
+        txn: id(1),
+        stamp: stamp(3, 1),
+        after: Vec::new(),
+    };
+    let sent = slot.take(Some(2), back);
+    assert!(
+        sent.contains(&(To::Slot(2), forward(&writer, 4))),
+        "{sent:?}"
+    );
+}
+
+#[test]
+fn a_condition_that_does_not_hold_aborts_and_undoes() {
+    let (mut first, mut last) = (Slot::new(1), Slot::new(2));
+    last.keys.0.insert(b"k".as_slice().into(), stamp(1, 9));
+    let txn = observed(1, &[1, 2], Op::Append, Some(None));
+    first.take(None, forward(&txn, 0));
+    let sent = last.take(Some(1), forward(&txn, 1));
+    assert_eq!(sent, [(To::Slot(1), Message::Undo { txn: id(1) })]);
+    let sent = first.take(Some(2), Message::Undo { txn: id(1) });
+    assert!(sent.contains(&outcome(1, Outcome::Aborted)), "{sent:?}");
+    assert_eq!(first.keys.version(b"k"), None);
+    // The message was lost and is sent again: the answer stays.
+    let sent = first.take(None, forward(&txn, 0));
+    assert!(sent.contains(&outcome(1, Outcome::Aborted)), "{sent:?}");
+}
+
+#[test]
+fn an_outcome_waits_for_the_predecessors() {
+    let mut slot = Slot::new(3);
+    let write = txn(1, &[1, 3], Op::Append);
+    slot.take(Some(1), forward(&write, 1));
+    // It is applied here, and not yet at slot 1, which would show the state before it.
+    let read = txn(2, &[3], Op::Read);
+    let sent = slot.take(None, forward(&read, 0));
+    let ask = Message::Ask {
+        txn: id(1),
+        before: stamp(2, 2),
+    };
+    assert_eq!(sent, [(To::Slot(1), ask)]);
+    let sent = slot.take(Some(1), Message::Settled { txn: id(1) });
+    assert!(sent.contains(&outcome(2, Outcome::Committed)), "{sent:?}");
+}
+
+#[test]
+fn another_head_goes_on_with_what_was_prepared() {
+    let mut first = Slot::new(1);
+    let txn = txn(1, &[1, 2], Op::Append);
+    first.take(None, forward(&txn, 0));
+    assert_eq!(first.lose_head(), []);
+    let mut out = Vec::new();
+    first.head.on_link(2, &mut out);
+    assert_eq!(first.put(out), [(To::Slot(2), forward(&txn, 1))]);
+    // The last slot had prepared it behind another one: the stamp is the one that it had.
+    let mut last = Slot::new(2);
+    let other = observed(2, &[2, 3], Op::Read, Some(None));
+    last.take(None, forward(&other, 0));
+    last.take(Some(1), forward(&txn, 1));
+    assert_eq!(last.head.waiting(), 1, "it waits to be admitted");
+    last.lose_head();
+    assert_eq!(last.head.waiting(), 0, "slot 1 sends it again");
+}
+
+#[test]
+fn slots_forget_in_order_when_all_is_safe_and_the_origin_has_heard() {
+    let (mut first, mut last) = (Slot::new(1), Slot::new(2));
+    let txn = txn(1, &[1, 2], Op::Append);
+    first.take(None, forward(&txn, 0));
+    let back = last.take(Some(1), forward(&txn, 1)).remove(0).1;
+    first.take(Some(2), back);
+    let safe = last.take(Some(1), Message::Settled { txn: id(1) });
+    assert_eq!(safe, [(To::Slot(1), Message::Safe { txn: id(1) })]);
+    assert_eq!(first.take(Some(2), Message::Safe { txn: id(1) }), []);
+    let sent = first.take(None, Message::Heard { txn: id(1) });
+    let [(To::Slot(2), forget)] = &sent[..] else {
+        panic!("{sent:?}");
+    };
+    assert!(!first.head.book().is_empty(), "its identity stays");
+    let gone = last.take(Some(1), forget.clone());
+    assert_eq!(gone, [(To::Slot(1), Message::Gone { txn: id(1) })]);
+    assert!(last.head.book().is_empty());
+    first.take(Some(2), Message::Gone { txn: id(1) });
+    assert!(first.head.book().is_empty());
+}
+
+#[test]
+fn an_origin_that_has_started_again_is_not_waited_for() {
+    let mut slot = Slot::new(1);
+    slot.take(None, forward(&txn(1, &[1], Op::Append), 0));
+    let mut out = Vec::new();
+    slot.head.on_origin_start((1, 1), &mut out);
+    assert!(!slot.head.book().is_empty(), "it is the same start");
+    slot.head.on_origin_start((1, 2), &mut out);
+    assert!(slot.head.book().is_empty());
+}
+
+#[test]
+fn a_slot_that_has_lost_something_gets_it_from_others() {
+    let mut last = Slot::new(2);
+    let lost = txn(1, &[1, 2], Op::Append);
+    let mut out = Vec::new();
+    last.head.on_loss(&mut out);
+    last.head
+        .on_start(BTreeSet::from([1]), &mut last.keys, &mut out);
+    assert_eq!(last.put(out), [(To::Slot(1), Message::Lost)]);
+    // A client's request waits until it is known what was lost.
+    let read = txn(2, &[2], Op::Read);
+    assert_eq!(last.take(None, forward(&read, 0)), []);
+    let redo = Message::Redo {
+        txn: Arc::clone(&lost),
+        stamp: stamp(5, 1),
+        after: Vec::new(),
+    };
+    assert_eq!(last.take(Some(1), redo), []);
+    last.take(Some(1), Message::Told);
+    assert_eq!(last.keys.version(b"k"), Some(stamp(6, 2)));
+    assert!(!last.head.book().is_lost());
+    let applied = |record: &Record<Op>| match record {
+        Record::Applied { txn, .. } => Some(txn.id.number),
+        _ => None,
+    };
+    let order: Vec<u64> = last.records.iter().filter_map(applied).collect();
+    assert_eq!(order, [1, 2]);
+}

@@ -1,0 +1,39 @@
+//! Linear transactions [Warp §3]: operations on keys of any slots, applied in one order, with one pass along the slots
+//! and one back. No manager, no consensus, no trust in clocks.
+//!
+//! A slot is a replicated state machine: its head orders [`Record`]s, which its chain copies and its logs keep, and a
+//! message leaves only when the records before it are kept. So a slot never forgets what it has said, whichever of its
+//! copies fails; what is left is messages that are lost and heads that change. A transaction visits its slots in their
+//! order:
+//!
+//! 1. *Forward*: each slot compares it with the transactions that it holds. It waits for those that conflict, checks
+//!    its conditions, and proposes a time above all that it has proposed or learned.
+//! 2. The last slot knows the maximum. With the identity of the transaction, that is its final [`Stamp`].
+//! 3. *Backward*: each slot applies transactions that depend on one another in the order of final stamps, and passes
+//!    on only what it has applied. So what reaches the first slot is applied everywhere.
+//! 4. The first slot *settles* a transaction when all that came before it are settled: then its outcome is told.
+//!    Without that, a reply could show a write whose predecessor another client does not see yet.
+//! 5. The slots forget it, in order, once the node that it came from has its outcome and every log has it.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`txn`] | transactions, their parts, and which of them depend on one another |
+//! | [`message`] | messages between heads, records, and what a handler puts out |
+//! | [`book`] | the replicated state of a slot: the transactions that it has not forgotten |
+//! | [`head`] | what the head of a slot does, as a machine |
+//! | [`origin`] | the transactions of a node's clients |
+//! | [`planted`] | rules that can be switched off, to see that the model notices |
+#![forbid(unsafe_code)]
+
+pub mod book;
+pub mod head;
+pub mod message;
+pub mod origin;
+pub mod planted;
+pub mod txn;
+
+pub use book::{Book, Entry};
+pub use head::{Head, State};
+pub use message::{Message, Outcome, Output, Predecessor, Record, To};
+pub use origin::Origin;
+pub use txn::{Operation, Part, Relation, Stamp, Transaction, TxnId};

@@ -1,0 +1,127 @@
+//! Messages between heads, records of a slot, and what a handler puts out.
+
+use crate::txn::{Stamp, Transaction, TxnId};
+use std::sync::Arc;
+
+/// A transaction that comes before another one and may not be settled, with the slot that settles it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Predecessor {
+    pub txn: TxnId,
+    pub first: u16,
+}
+
+/// How a transaction has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    Committed,
+    /// A key had another version than the expected one.
+    Aborted,
+}
+
+/// Between the heads of slots, and between the first slot of a transaction and the node that it came from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Message<O> {
+    /// From the slot before; `max`: the largest time proposed so far.
+    Forward { txn: Arc<Transaction<O>>, max: u64 },
+    /// From the slot after: it is applied there and at all later slots.
+    Backward {
+        txn: TxnId,
+        stamp: Stamp,
+        after: Vec<Predecessor>,
+    },
+    /// From the slot after: it is aborted.
+    Undo { txn: TxnId },
+    /// To the first slot of a predecessor: say when it is settled; `before`: the stamp of the transaction that waits.
+    Ask { txn: TxnId, before: Stamp },
+    /// The answer where it is no predecessor: a loss has changed its stamp.
+    Later { stamp: Stamp },
+    /// From the first slot: it is settled.
+    Settled { txn: TxnId },
+    /// To the first slot: the log has it.
+    Safe { txn: TxnId },
+    /// From the slot before: it has forgotten it.
+    Forget { txn: TxnId, slots: Arc<[u16]> },
+    /// To the slot after, which has sent something about it: it was forgotten here.
+    Unknown { txn: TxnId },
+    /// From the first slot to the last: has it been forgotten there, too?
+    IsGone { txn: TxnId },
+    /// From the last slot to the first: all others have forgotten it.
+    Gone { txn: TxnId },
+    /// From the first slot to the node of the client.
+    Outcome { txn: TxnId, outcome: Outcome },
+    /// From that node: the client has its answer.
+    Heard { txn: TxnId },
+    /// From a slot that may have lost the end of its log: tell what it may lack.
+    Lost,
+    /// To such a slot, before the own one: this transaction has come here.
+    Known { txn: Arc<Transaction<O>> },
+    /// To such a slot, after the own one: this transaction was applied here.
+    Redo {
+        txn: Arc<Transaction<O>>,
+        stamp: Stamp,
+        after: Vec<Predecessor>,
+    },
+    /// To such a slot: this transaction was aborted, or its first slot remembers it as forgotten.
+    Over { txn: TxnId, aborted: bool },
+    /// To such a slot: that was all.
+    Told,
+}
+
+impl<O> Message<O> {
+    /// The output that sends it, perhaps only when the logs have synced what was recorded before.
+    pub(crate) fn gated(self, to: To, synced: bool) -> Output<O> {
+        if synced {
+            Output::SendSynced(to, self)
+        } else {
+            Output::Send(to, self)
+        }
+    }
+}
+
+/// What the copies and logs of a slot keep, in one order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Record<O> {
+    Prepared {
+        txn: Arc<Transaction<O>>,
+        proposal: u64,
+        max: Option<u64>,
+    },
+    /// Its parts at the slot are applied with this record.
+    Applied {
+        txn: Arc<Transaction<O>>,
+        stamp: Stamp,
+        after: Vec<Predecessor>,
+    },
+    Aborted {
+        txn: Arc<Transaction<O>>,
+    },
+    /// At its first slot its identity stays until all others have forgotten it.
+    Forgotten {
+        txn: TxnId,
+    },
+    Dropped {
+        txn: TxnId,
+    },
+    /// The log may have lost its end. Until [`Record::Recovered`] each head asks the other slots for what it may lack.
+    Lost,
+    Recovered,
+}
+
+/// A receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum To {
+    /// The head of a slot.
+    Slot(u16),
+    /// The node that a transaction came from, if it has not started again since.
+    Origin { node: u16, start: u64 },
+}
+
+/// What a handler puts out, to be carried out in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output<O> {
+    Record(Record<O>),
+    /// To be sent when the copies have all records before it.
+    Send(To, Message<O>),
+    /// To be sent when the logs have synced all records before it.
+    SendSynced(To, Message<O>),
+}

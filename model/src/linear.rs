@@ -1,0 +1,23 @@
+//! A model of linear transactions: slots, origins of transactions and the links between them, under heads that change,
+//! links that break, origins that end, and stops of everything that lose the ends of logs.
+//!
+//! It drives the code that nodes run, [`rufous_linear::Head`] and [`rufous_linear::Origin`]. Its own are the logs and
+//! the links. A slot is one replicated log here: what its copies do is the subject of the model of chains.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`ops`] | operations, and the keys of a slot |
+//! | [`slot`] | a slot: its log, what of it is kept, and its head |
+//! | [`world`] | all slots and origins, and what may happen next |
+//! | [`steps`] | what each action does |
+//! | [`check`] | what has to hold at the end |
+//! | [`search`] | random histories, or every order within small bounds |
+
+pub mod check;
+pub mod ops;
+pub mod search;
+pub mod slot;
+pub mod steps;
+#[cfg(test)]
+mod tests;
+pub mod world;

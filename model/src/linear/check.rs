@@ -1,0 +1,135 @@
+//! What has to hold at the end of a history: no transaction is open, each is whole or absent, and those that were
+//! applied have one order, which keeps to real time.
+
+use super::ops::Op;
+use super::world::World;
+use rufous_linear::{Operation, Outcome, Part, TxnId};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl World {
+    /// Call it when nothing more happens by itself.
+    pub fn check(&self) -> Result<(), String> {
+        for (no, slot) in self.slots.iter().enumerate() {
+            if slot.head.is_recovering() || slot.head.book().is_lost() {
+                return Err(format!("slot {no} does not end its recovery"));
+            }
+            if slot.head.waiting() > 0 {
+                return Err(format!("slot {no} has transactions that wait for ever"));
+            }
+            if let Some((id, entry)) = slot.head.book().iter().next() {
+                return Err(format!("slot {no} does not forget {id:?}: {entry:?}"));
+            }
+        }
+        self.check_whole()?;
+        // What was read of a lost write has no order.
+        if self.has_lost {
+            return Ok(());
+        }
+        self.check_order()
+    }
+
+    fn check_whole(&self) -> Result<(), String> {
+        for (id, client) in &self.clients {
+            let mut times = BTreeSet::new();
+            for slot in client.txn.slots() {
+                for part in client.txn.at(*slot) {
+                    let key = self.slots[usize::from(*slot)].keys.0.get(&part.key);
+                    let done = key.into_iter().flat_map(|key| &key.done);
+                    times.insert(done.filter(|(txn, _)| txn == id).count());
+                }
+            }
+            let applied = match times.iter().copied().collect::<Vec<_>>()[..] {
+                [0] => false,
+                [1] => true,
+                _ => return Err(format!("half of {id:?} is applied, or it twice: {times:?}")),
+            };
+            let (start, _) = self.origins[usize::from(id.node)];
+            match client.ended {
+                None if id.start == start => return Err(format!("no outcome of {id:?}")),
+                Some((_, Outcome::Aborted)) if applied => {
+                    return Err(format!("{id:?} was aborted for its client, and is applied"));
+                }
+                Some((_, Outcome::Committed)) if !applied && !self.has_lost => {
+                    return Err(format!("{id:?} was acknowledged and is lost"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_order(&self) -> Result<(), String> {
+        let mut edges = BTreeSet::new();
+        let mut applied = BTreeSet::new();
+        for slot in &self.slots {
+            for key in slot.keys.0.values() {
+                applied.extend(key.done.iter().map(|(txn, _)| *txn));
+                versions(&key.done)?;
+                for (at, (before, a)) in key.done.iter().enumerate() {
+                    let later = key.done[at + 1..].iter();
+                    let depend = later.filter(|(_, b)| depend(a, b));
+                    edges.extend(depend.map(|(after, _)| (*before, *after)));
+                }
+            }
+        }
+        if has_cycle(&applied, &edges) {
+            return Err("not serializable".into());
+        }
+        for (before, first) in &self.clients {
+            let Some((ended, Outcome::Committed)) = first.ended else {
+                continue;
+            };
+            let later = self.clients.iter().filter(|(_, later)| later.began > ended);
+            edges.extend(later.map(|(after, _)| (*before, *after)));
+        }
+        if has_cycle(&applied, &edges) {
+            return Err("not strictly serializable".into());
+        }
+        Ok(())
+    }
+}
+
+fn depend(a: &Part<Op>, b: &Part<Op>) -> bool {
+    a.ops
+        .iter()
+        .any(|a| b.ops.iter().any(|b| !a.is_independent(b)))
+}
+
+/// Each part found the version that it expected.
+fn versions(done: &[(TxnId, Part<Op>)]) -> Result<(), String> {
+    let mut last: Option<TxnId> = None;
+    for (txn, part) in done {
+        let expects = part.expects.map(|version| version.map(|stamp| stamp.txn));
+        if expects.is_some_and(|expects| expects != last) {
+            return Err(format!(
+                "{txn:?} has not found the version that it expected"
+            ));
+        }
+        if part.ops.iter().any(Operation::writes) {
+            last = Some(*txn);
+        }
+    }
+    Ok(())
+}
+
+fn has_cycle(nodes: &BTreeSet<TxnId>, edges: &BTreeSet<(TxnId, TxnId)>) -> bool {
+    let mut open: BTreeMap<TxnId, usize> = nodes.iter().map(|node| (*node, 0)).collect();
+    let within = |(a, b): &&(TxnId, TxnId)| nodes.contains(a) && nodes.contains(b);
+    for (_, to) in edges.iter().filter(within) {
+        *open.entry(*to).or_default() += 1;
+    }
+    let free = open.iter().filter(|(_, count)| **count == 0);
+    let mut free: Vec<TxnId> = free.map(|(node, _)| *node).collect();
+    let mut seen = 0;
+    while let Some(node) = free.pop() {
+        seen += 1;
+        for (_, to) in edges.iter().filter(|edge| edge.0 == node).filter(within) {
+            let count = open.entry(*to).or_default();
+            *count -= 1;
+            if *count == 0 {
+                free.push(*to);
+            }
+        }
+    }
+    seen < nodes.len()
+}

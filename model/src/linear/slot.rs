@@ -1,0 +1,151 @@
+//! A slot: its log, how much of it is kept where, and its head.
+
+use super::ops::{Keys, Op};
+use rufous_linear::{Book, Head, Message, Output, Record, To};
+use std::collections::VecDeque;
+
+/// A message that waits for records to be kept.
+#[derive(Clone, Debug)]
+struct Gated {
+    /// The number of records that have to be.
+    records: usize,
+    /// In synced logs, not only at all copies.
+    synced: bool,
+    to: To,
+    message: Message<Op>,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    no: u16,
+    log: Vec<Record<Op>>,
+    /// So many records are at all copies, and so many in synced logs.
+    kept: usize,
+    synced: usize,
+    gated: VecDeque<Gated>,
+    pub head: Head<Op>,
+    pub keys: Keys,
+}
+
+impl Slot {
+    pub fn new(no: u16) -> Self {
+        Self {
+            no,
+            log: Vec::new(),
+            kept: 0,
+            synced: 0,
+            gated: VecDeque::new(),
+            head: Head::new(Book::new(no)),
+            keys: Keys::default(),
+        }
+    }
+
+    /// Takes what the head has put out.
+    pub fn take(&mut self, outputs: Vec<Output<Op>>) {
+        for output in outputs {
+            let (to, message, synced) = match output {
+                Output::Record(record) => {
+                    self.log.push(record);
+                    continue;
+                }
+                Output::Send(to, message) => (to, message, false),
+                Output::SendSynced(to, message) => (to, message, true),
+            };
+            let records = self.log.len();
+            self.gated.push_back(Gated {
+                records,
+                synced,
+                to,
+                message,
+            });
+        }
+    }
+
+    /// Messages that may leave now.
+    pub fn leaving(&mut self) -> Vec<(To, Message<Op>)> {
+        let (kept, synced) = (self.kept, self.synced);
+        let may = |gated: &Gated| gated.records <= if gated.synced { synced } else { kept };
+        let (go, stay): (VecDeque<Gated>, _) = self.gated.drain(..).partition(may);
+        self.gated = stay;
+        go.into_iter()
+            .map(|gated| (gated.to, gated.message))
+            .collect()
+    }
+
+    pub fn lacks_copies(&self) -> bool {
+        self.kept < self.log.len()
+    }
+
+    pub fn lacks_sync(&self) -> bool {
+        self.synced < self.kept
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.gated.is_empty() && !self.lacks_copies()
+    }
+
+    /// All copies have all records.
+    pub fn copy(&mut self) {
+        self.kept = self.log.len();
+    }
+
+    pub fn sync(&mut self) {
+        self.synced = self.kept;
+    }
+
+    /// How many of the last records may be lost with the head, or with the end of all logs.
+    pub fn unkept(&self, synced: bool) -> usize {
+        self.log.len() - if synced { self.synced } else { self.kept }
+    }
+
+    /// Another head takes over, without the last records.
+    pub fn lose(&mut self, lost: usize) {
+        self.log.truncate(self.log.len() - lost);
+        self.synced = self.synced.min(self.log.len());
+        self.gated.clear();
+        let mut book = Book::new(self.no);
+        self.keys = Keys::default();
+        for record in &self.log {
+            if let Record::Applied { txn, stamp, .. } = record {
+                for part in txn.at(self.no) {
+                    rufous_linear::State::apply(&mut self.keys, part, *stamp);
+                }
+            }
+            book.on_record(record.clone());
+        }
+        self.kept = self.log.len();
+        self.head = Head::new(book);
+    }
+}
+
+impl Slot {
+    /// Its log, for a person.
+    pub fn line(&self) -> String {
+        let names = self.log.iter().map(|record| match record {
+            Record::Prepared { txn, proposal, .. } => format!("P{proposal}{}", name(txn.id)),
+            Record::Applied { txn, stamp, .. } => format!("A{}{}", stamp.time, name(txn.id)),
+            Record::Aborted { txn } => format!("X{}", name(txn.id)),
+            Record::Forgotten { txn } => format!("F{}", name(*txn)),
+            Record::Dropped { txn } => format!("D{}", name(*txn)),
+            Record::Lost => "lost".into(),
+            Record::Recovered => "recovered".into(),
+        });
+        let names: Vec<String> = names.collect();
+        let (no, kept, synced) = (self.no, self.kept, self.synced);
+        let state = if self.head.is_recovering() {
+            " recovers"
+        } else {
+            ""
+        };
+        format!(
+            "slot {no}: kept {kept}, synced {synced}{state}: {}",
+            names.join(" ")
+        )
+    }
+}
+
+/// A transaction, for a person.
+pub fn name(txn: rufous_linear::TxnId) -> String {
+    format!("({}.{}.{})", txn.node, txn.start, txn.number)
+}

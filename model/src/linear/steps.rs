@@ -1,0 +1,267 @@
+//! What each action does.
+
+use super::world::{Action, Client, End, World};
+use rufous_base::rng::Rng;
+use rufous_linear::{Message, Origin, Outcome, Output, State, To, Transaction};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+type Outputs = Vec<Output<super::ops::Op>>;
+
+impl World {
+    pub fn act(&mut self, action: Action) -> Result<(), String> {
+        self.steps += 1;
+        match action {
+            Action::Submit => self.submit(),
+            Action::Deliver(from, to) => return self.deliver(from, to),
+            Action::Copy(no) => {
+                let always = self.bounds.always;
+                let slot = self.slot(no);
+                slot.copy();
+                if always {
+                    slot.sync();
+                }
+                self.leave(no);
+            }
+            Action::Sync(no) => {
+                self.slot(no).sync();
+                self.leave(no);
+            }
+            Action::Head(no, lost) => {
+                self.left.heads -= 1;
+                self.begin(no, lost, false);
+            }
+            Action::Break(a, b) => {
+                self.left.links -= 1;
+                self.links.remove(&(a, b));
+                self.links.remove(&(b, a));
+                self.join(a, b);
+            }
+            Action::Origin(no) => {
+                self.left.ends -= 1;
+                self.end(no);
+            }
+            Action::Stop(seed) => {
+                self.left.stops -= 1;
+                self.stop(seed);
+            }
+            Action::Loss(no, lost) => {
+                self.left.losses -= 1;
+                self.has_lost |= lost > 0 && !self.bounds.always;
+                self.begin(no, lost, true);
+            }
+        }
+        Ok(())
+    }
+
+    fn slot(&mut self, no: u16) -> &mut super::slot::Slot {
+        &mut self.slots[usize::from(no)]
+    }
+
+    fn submit(&mut self) {
+        let Some((node, plans)) = self.plans.pop_front() else {
+            return;
+        };
+        let count = self.bounds.slots;
+        let parts = plans.into_iter().map(|plan| {
+            let slot = plan.slot(count);
+            let version = self.slots[usize::from(slot)].keys.version(&plan.name());
+            plan.part(slot, version)
+        });
+        let parts = parts.collect();
+        let (_, origin) = &mut self.origins[usize::from(node)];
+        let Some(txn) = Transaction::new(origin.next_id(), parts) else {
+            return;
+        };
+        let txn = Arc::new(txn);
+        let client = Client {
+            txn: Arc::clone(&txn),
+            began: self.steps,
+            ended: None,
+        };
+        self.clients.insert(txn.id, client);
+        let mut out = Vec::new();
+        origin.on_submit(txn, &mut out);
+        self.send_of(node, out);
+    }
+
+    /// Messages of an origin are sent at once.
+    fn send_of(&mut self, node: u16, out: Outputs) {
+        for output in out {
+            if let Output::Send(To::Slot(slot), message) = output {
+                self.send(End::Origin(node), End::Slot(slot), message);
+            }
+        }
+    }
+
+    fn send(&mut self, from: End, to: End, message: Message<super::ops::Op>) {
+        self.links.entry((from, to)).or_default().push_back(message);
+    }
+
+    /// Takes what the head of a slot has put out.
+    fn put(&mut self, no: u16, out: Outputs) {
+        self.slot(no).take(out);
+        self.leave(no);
+    }
+
+    fn leave(&mut self, no: u16) {
+        for (to, message) in self.slot(no).leaving() {
+            let to = match to {
+                To::Slot(slot) => End::Slot(slot),
+                To::Origin { node, start } => {
+                    if self.origins[usize::from(node)].0 != start {
+                        continue;
+                    }
+                    End::Origin(node)
+                }
+            };
+            self.send(End::Slot(no), to, message);
+        }
+    }
+
+    fn deliver(&mut self, from: End, to: End) -> Result<(), String> {
+        let queue = self.links.get_mut(&(from, to));
+        let Some(message) = queue.and_then(std::collections::VecDeque::pop_front) else {
+            return Ok(());
+        };
+        match (to, from) {
+            (End::Slot(no), from) => {
+                let from = match from {
+                    End::Slot(from) => Some(from),
+                    End::Origin(_) => None,
+                };
+                let mut out = Vec::new();
+                let slot = self.slot(no);
+                slot.head
+                    .on_message(from, message, &mut slot.keys, &mut out);
+                self.put(no, out);
+                Ok(())
+            }
+            (End::Origin(node), End::Slot(slot)) => {
+                let Message::Outcome { txn, outcome } = message else {
+                    return Err("an origin was sent something else than an outcome".into());
+                };
+                let mut out = Vec::new();
+                let (_, origin) = &mut self.origins[usize::from(node)];
+                let told = origin.on_outcome((txn, outcome), slot, &mut out);
+                self.send_of(node, out);
+                self.tell(txn, told)
+            }
+            (End::Origin(_), End::Origin(_)) => Ok(()),
+        }
+    }
+
+    fn tell(&mut self, txn: rufous_linear::TxnId, told: Option<Outcome>) -> Result<(), String> {
+        let steps = self.steps;
+        let Some(client) = self.clients.get_mut(&txn) else {
+            return Err(format!("the outcome of no transaction: {txn:?}"));
+        };
+        match (told, client.ended) {
+            (Some(outcome), None) => client.ended = Some((steps, outcome)),
+            (Some(_), Some(_)) => return Err(format!("told twice: {txn:?}")),
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
+    /// A head takes over, without the last records.
+    fn begin(&mut self, no: u16, lost: usize, lossy: bool) {
+        self.slot(no).lose(lost);
+        self.links
+            .retain(|(from, to), _| *from != End::Slot(no) && *to != End::Slot(no));
+        self.start(no, lossy);
+        let others: Vec<End> = self.ends().filter(|end| *end != End::Slot(no)).collect();
+        for other in others {
+            self.join(End::Slot(no), other);
+        }
+    }
+
+    fn ends(&self) -> impl Iterator<Item = End> + use<> {
+        let slots = (0..self.slots.len()).map(|no| End::Slot(no as u16));
+        slots.chain((0..self.origins.len()).map(|no| End::Origin(no as u16)))
+    }
+
+    fn start(&mut self, no: u16, lossy: bool) {
+        let others = (0..self.bounds.slots).filter(|other| *other != no);
+        let others: BTreeSet<u16> = others.collect();
+        let starts: Vec<u64> = self.origins.iter().map(|(start, _)| *start).collect();
+        let mut out = Vec::new();
+        let slot = self.slot(no);
+        if lossy {
+            // Each copy knows of its own start that it is one.
+            slot.head.on_loss(&mut out);
+            slot.take(std::mem::take(&mut out));
+            slot.copy();
+        }
+        slot.head.on_start(others, &mut slot.keys, &mut out);
+        for (node, start) in (0u16..).zip(starts) {
+            slot.head.on_origin_start((node, start), &mut out);
+        }
+        self.put(no, out);
+    }
+
+    /// Another link begins.
+    fn join(&mut self, a: End, b: End) {
+        for (here, there) in [(a, b), (b, a)] {
+            let mut out = Vec::new();
+            match (here, there) {
+                (End::Slot(no), End::Slot(peer)) => {
+                    self.slot(no).head.on_link(peer, &mut out);
+                    self.put(no, out);
+                }
+                (End::Slot(no), End::Origin(node)) => {
+                    let start = self.origins[usize::from(node)].0;
+                    self.slot(no).head.on_origin_link((node, start), &mut out);
+                    self.put(no, out);
+                }
+                (End::Origin(node), End::Slot(slot)) => {
+                    self.origins[usize::from(node)].1.on_link(slot, &mut out);
+                    self.send_of(node, out);
+                }
+                (End::Origin(_), End::Origin(_)) => {}
+            }
+        }
+    }
+
+    /// An origin ends, and starts again without what it knew.
+    fn end(&mut self, no: u16) {
+        let (start, origin) = &mut self.origins[usize::from(no)];
+        *start += 1;
+        *origin = Origin::new(no, *start);
+        let start = *start;
+        self.links
+            .retain(|(from, to), _| *from != End::Origin(no) && *to != End::Origin(no));
+        for slot in 0..self.bounds.slots {
+            let mut out = Vec::new();
+            self.slot(slot).head.on_origin_start((no, start), &mut out);
+            self.put(slot, out);
+        }
+    }
+
+    /// Everything stops, and each slot loses what its logs had not synced, or a part of it.
+    fn stop(&mut self, seed: u64) {
+        let mut rng = Rng::new(seed);
+        self.links.clear();
+        for (no, (start, origin)) in (0u16..).zip(&mut self.origins) {
+            *start += 1;
+            *origin = Origin::new(no, *start);
+        }
+        let always = self.bounds.always;
+        for no in 0..self.bounds.slots {
+            let slot = self.slot(no);
+            let lost = rng.below(slot.unkept(!always) as u64 + 1) as usize;
+            slot.lose(lost);
+            self.has_lost |= lost > 0 && !always;
+        }
+        for no in 0..self.bounds.slots {
+            self.start(no, !always);
+        }
+        // Links between all begin.
+        let ends: Vec<End> = self.ends().collect();
+        for (at, a) in ends.iter().enumerate() {
+            for b in &ends[at + 1..] {
+                self.join(*a, *b);
+            }
+        }
+    }
+}

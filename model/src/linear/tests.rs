@@ -1,0 +1,24 @@
+//! Short searches; `cargo xtask model` has the long ones.
+
+use super::search::{bounds, random};
+use rufous_linear::planted::ALL;
+
+#[test]
+fn transactions_are_whole_and_in_one_order() {
+    for (name, bounds) in bounds() {
+        let found = random(&bounds, None, 0..2_000);
+        assert_eq!(found.broken, None, "{name}");
+    }
+}
+
+/// Rules whose faults need longer searches: `cargo xtask model --off each` notices them, too.
+const RARE: [&str; 4] = ["ties", "applied-first", "aborts", "aborts-synced"];
+
+#[test]
+fn each_rule_is_noticed_when_it_is_off() {
+    for (name, off) in ALL.into_iter().filter(|(name, _)| !RARE.contains(name)) {
+        let mut all = bounds().into_iter();
+        let noticed = all.any(|(_, bounds)| random(&bounds, Some(off), 0..10_000).broken.is_some());
+        assert!(noticed, "{name}");
+    }
+}

@@ -1,0 +1,214 @@
+//! All slots and origins, and what may happen next.
+
+use super::ops::Op;
+use super::slot::Slot;
+use rufous_base::rng::Rng;
+use rufous_linear::planted::Off;
+use rufous_linear::{Message, Origin, Outcome, Part, Transaction, TxnId};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// How much of what may happen.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    pub slots: u16,
+    pub keys: u16,
+    pub origins: u16,
+    pub txns: usize,
+    /// Heads that end, links that break, origins that end, stops of all, and losses of one slot.
+    pub heads: usize,
+    pub links: usize,
+    pub ends: usize,
+    pub stops: usize,
+    pub losses: usize,
+    /// Logs are synced before a write counts as kept.
+    pub always: bool,
+}
+
+/// One end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum End {
+    Slot(u16),
+    Origin(u16),
+}
+
+/// Something that may happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Submit,
+    Deliver(End, End),
+    Copy(u16),
+    Sync(u16),
+    /// The head ends, and so many unkept records with it.
+    Head(u16, usize),
+    Break(End, End),
+    Origin(u16),
+    /// All stop; the seed says how much each loses.
+    Stop(u64),
+    /// All copies of one slot lose the end of their logs.
+    Loss(u16, usize),
+}
+
+/// What a client knows of its transaction.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub txn: Arc<Transaction<Op>>,
+    /// The numbers of the steps in which it was submitted, and in which its outcome was told.
+    pub began: usize,
+    pub ended: Option<(usize, Outcome)>,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub bounds: Arc<Bounds>,
+    pub left: Bounds,
+    pub slots: Vec<Slot>,
+    pub origins: Vec<(u64, Origin<Op>)>,
+    pub links: BTreeMap<(End, End), VecDeque<Message<Op>>>,
+    /// Transactions still to be submitted, by their origins: what they do is drawn before.
+    pub plans: VecDeque<(u16, Vec<Plan>)>,
+    pub clients: BTreeMap<TxnId, Client>,
+    pub steps: usize,
+    /// Something that was acknowledged may have been lost.
+    pub has_lost: bool,
+    pub off: Option<Off>,
+}
+
+/// A part before its version is read.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub key: u16,
+    pub ops: Vec<Op>,
+    pub observes: bool,
+}
+
+impl World {
+    pub fn new(bounds: &Arc<Bounds>, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let plans = (0..bounds.txns).map(|_| plan(&mut rng, bounds)).collect();
+        let origins = (0..bounds.origins).map(|node| (1, Origin::new(node, 1)));
+        Self {
+            bounds: Arc::clone(bounds),
+            left: (**bounds).clone(),
+            slots: (0..bounds.slots).map(Slot::new).collect(),
+            origins: origins.collect(),
+            links: BTreeMap::new(),
+            plans,
+            clients: BTreeMap::new(),
+            steps: 0,
+            has_lost: false,
+            off: None,
+        }
+    }
+
+    /// Whether only submissions are left.
+    pub fn is_quiet(&self) -> bool {
+        let idle = self
+            .slots
+            .iter()
+            .all(|slot| slot.is_idle() && !slot.lacks_sync());
+        idle && self.links.values().all(VecDeque::is_empty)
+    }
+
+    /// What goes on without faults.
+    pub fn progress(&self) -> Vec<Action> {
+        let mut all = Vec::new();
+        if !self.plans.is_empty() {
+            all.push(Action::Submit);
+        }
+        let links = self.links.iter().filter(|(_, queue)| !queue.is_empty());
+        all.extend(links.map(|((from, to), _)| Action::Deliver(*from, *to)));
+        for (no, slot) in (0u16..).zip(&self.slots) {
+            if slot.lacks_copies() {
+                all.push(Action::Copy(no));
+            }
+            if slot.lacks_sync() {
+                all.push(Action::Sync(no));
+            }
+        }
+        all
+    }
+
+    /// An action, with the message that it delivers, for a person.
+    pub fn line(&self, action: Action) -> String {
+        let message = match action {
+            Action::Deliver(from, to) => self.links.get(&(from, to)).and_then(VecDeque::front),
+            _ => None,
+        };
+        match message {
+            Some(message) => format!("{action:?} {message:?}\n"),
+            None => format!("{action:?}\n"),
+        }
+    }
+
+    /// Faults that the bounds allow yet.
+    pub fn faults(&self, rng: &mut Rng) -> Vec<Action> {
+        let mut all = Vec::new();
+        let slot = rng.below(u64::from(self.bounds.slots)) as u16;
+        let lost = |rng: &mut Rng, synced| {
+            let unkept = self.slots[usize::from(slot)].unkept(synced);
+            rng.below(unkept as u64 + 1) as usize
+        };
+        if self.left.heads > 0 {
+            all.push(Action::Head(slot, lost(rng, false)));
+        }
+        if self.left.losses > 0 {
+            all.push(Action::Loss(slot, lost(rng, true)));
+        }
+        if self.left.links > 0 {
+            let used: Vec<(End, End)> = self.links.keys().copied().collect();
+            if !used.is_empty() {
+                let (a, b) = used[rng.below(used.len() as u64) as usize];
+                all.push(Action::Break(a, b));
+            }
+        }
+        if self.left.ends > 0 {
+            let origin = rng.below(u64::from(self.bounds.origins)) as u16;
+            all.push(Action::Origin(origin));
+        }
+        if self.left.stops > 0 {
+            all.push(Action::Stop(rng.next_u64()));
+        }
+        all
+    }
+}
+
+fn plan(rng: &mut Rng, bounds: &Bounds) -> (u16, Vec<Plan>) {
+    let mut keys: Vec<u16> = (0..bounds.keys).collect();
+    let count = 1 + rng.below(3.min(u64::from(bounds.keys)));
+    let parts = (0..count).map(|_| {
+        let key = keys.swap_remove(rng.below(keys.len() as u64) as usize);
+        let (ops, observes) = match rng.below(8) {
+            0 | 1 => (vec![Op::Append], false),
+            2 | 3 => (vec![Op::Add], false),
+            4 => (vec![Op::Read], false),
+            5 => (vec![Op::Read], true),
+            6 => (vec![Op::Read, Op::Append], true),
+            _ => (vec![Op::Append, Op::Add], false),
+        };
+        Plan { key, ops, observes }
+    });
+    let parts = parts.collect();
+    (rng.below(u64::from(bounds.origins)) as u16, parts)
+}
+
+impl Plan {
+    /// The slot of its key: several keys share one.
+    pub fn slot(&self, slots: u16) -> u16 {
+        self.key % slots
+    }
+
+    pub fn name(&self) -> Box<[u8]> {
+        self.key.to_be_bytes().into()
+    }
+
+    pub fn part(self, slot: u16, version: Option<rufous_linear::Stamp>) -> Part<Op> {
+        Part {
+            slot,
+            key: self.name(),
+            expects: self.observes.then_some(version),
+            ops: self.ops,
+        }
+    }
+}
