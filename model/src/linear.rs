@@ -11,9 +11,11 @@
 //! | [`world`] | all slots and origins, and what may happen next |
 //! | [`steps`] | what each action does |
 //! | [`check`] | what has to hold at the end |
-//! | [`search`] | random histories, or every order within small bounds |
+//! | [`search`] | random histories |
+//! | [`exhaustive`] | every order within small bounds |
 
 pub mod check;
+pub mod exhaustive;
 pub mod ops;
 pub mod search;
 pub mod slot;

@@ -95,12 +95,14 @@ fn main() -> ExitCode {
 
 /// Returns whether something was found. What is switched off is found soonest at random.
 fn run(line: &Line, rule: Option<Rule>) -> Result<bool, String> {
+    let small = line.bounds.is_none();
     let (chains, transactions) = (
         line.only != Some(What::Transactions) && line.bounds.is_none(),
         line.only != Some(What::Chains),
     );
     match rule {
         None => Ok((chains && (every(line, None)? || random(line, None)?))
+            || (transactions && small && every_linear(line, None))
             || (transactions && linearly(line, None)?)),
         Some(Rule::Chains(off)) => {
             Ok(chains && (random(line, Some(off))? || every(line, Some(off))?))
@@ -111,6 +113,25 @@ fn run(line: &Line, rule: Option<Rule>) -> Result<bool, String> {
 
 /// So many histories of transactions for each of chains: they are shorter, and some rules need them.
 const HISTORIES: u64 = 4;
+
+/// Every order of small cases of transactions; so many states for each of chains.
+fn every_linear(line: &Line, off: Option<linear_rules::Off>) -> bool {
+    for (name, bounds, plans) in linear::exhaustive::cases() {
+        let began = Instant::now();
+        let most = line.states / 5;
+        let (found, all) = linear::exhaustive::every(&bounds, &plans, off, most);
+        let all = if all { ", which are all" } else { "" };
+        let (states, seconds) = (found.steps, began.elapsed().as_secs_f64());
+        let broken = found.broken;
+        let why = broken.as_ref().map_or("no violation", |broken| &broken.why);
+        println!("  transactions, {name}: {states} states{all}, {seconds:.1} s: {why}");
+        if let Some(broken) = broken {
+            println!("    {:?}", broken.trace);
+            return true;
+        }
+    }
+    false
+}
 
 /// Random histories of transactions.
 fn linearly(line: &Line, off: Option<linear_rules::Off>) -> Result<bool, String> {

@@ -1,4 +1,4 @@
-//! Random histories, or every order within small bounds.
+//! Random histories.
 
 use super::world::{Action, Bounds, End, World};
 use rufous_base::rng::Rng;

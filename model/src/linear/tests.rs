@@ -1,5 +1,6 @@
 //! Short searches; `cargo xtask model` has the long ones.
 
+use super::exhaustive;
 use super::search::{bounds, random};
 use rufous_linear::planted::ALL;
 
@@ -20,5 +21,14 @@ fn each_rule_is_noticed_when_it_is_off() {
         let mut all = bounds().into_iter();
         let noticed = all.any(|(_, bounds)| random(&bounds, Some(off), 0..10_000).broken.is_some());
         assert!(noticed, "{name}");
+    }
+}
+
+#[test]
+fn small_cases_are_right_in_every_order() {
+    for (name, bounds, plans) in exhaustive::cases() {
+        let (found, all) = exhaustive::every(&bounds, &plans, None, 3_000);
+        assert_eq!(found.broken, None, "{name}");
+        assert!(all || found.steps >= 3_000, "{name}");
     }
 }

@@ -1,0 +1,180 @@
+//! Every order of what may happen, within small bounds.
+
+use super::ops::Op;
+use super::search::{Broken, Found};
+use super::world::{Action, Bounds, End, Plan, World};
+use rufous_linear::planted::{self, Off};
+use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
+
+impl World {
+    /// All faults that the bounds allow yet.
+    fn all_faults(&self) -> Vec<Action> {
+        let mut all = Vec::new();
+        for (no, slot) in (0u16..).zip(&self.slots) {
+            let heads = (0..=slot.unkept(false)).map(|lost| Action::Head(no, lost));
+            all.extend(heads.filter(|_| self.left.heads > 0));
+            let losses = (0..=slot.unkept(true)).map(|lost| Action::Loss(no, lost));
+            all.extend(losses.filter(|_| self.left.losses > 0));
+        }
+        let pairs = self.links.iter().filter(|(_, queue)| !queue.is_empty());
+        let breaks = pairs.map(|((a, b), _)| Action::Break(*a, *b));
+        all.extend(breaks.filter(|_| self.left.links > 0));
+        let origins = (0..self.bounds.origins).map(Action::Origin);
+        all.extend(origins.filter(|_| self.left.ends > 0));
+        all
+    }
+
+    /// A number of the state, the same for equal ones.
+    fn number(&self) -> u64 {
+        let links = self.links.iter().filter(|(_, queue)| !queue.is_empty());
+        let links: Vec<(&(End, End), _)> = links.collect();
+        // Of time, only what ended before something else began.
+        let clients: Vec<_> = self
+            .clients
+            .iter()
+            .map(|(id, client)| {
+                let ended = client.ended.map(|(_, outcome)| outcome);
+                let before = self.clients.values();
+                let before = before.filter(|of| of.ended.is_some_and(|(at, _)| at < client.began));
+                let before: Vec<_> = before.map(|of| of.txn.id).collect();
+                (id, ended, before)
+            })
+            .collect();
+        let parts = (&self.slots, &self.origins, links, clients);
+        let left = (
+            self.plans.len(),
+            self.left.heads,
+            self.left.links,
+            self.left.losses,
+        );
+        let text = format!("{parts:?}{left:?}{}{}", self.left.ends, self.has_lost);
+        BuildHasherDefault::<DefaultHasher>::default().hash_one(text)
+    }
+}
+
+/// Transactions over two slots, by their origins.
+pub type Plans = Vec<(u16, Vec<Plan>)>;
+
+/// A small case, with its name.
+pub type Case = (&'static str, Bounds, Plans);
+
+fn calm() -> Bounds {
+    Bounds {
+        slots: 2,
+        keys: 2,
+        origins: 1,
+        txns: 2,
+        heads: 0,
+        links: 0,
+        ends: 0,
+        stops: 0,
+        losses: 0,
+        always: true,
+    }
+}
+
+/// The small cases: what transactions do to keys 0 and 1, and one fault.
+pub fn cases() -> Vec<Case> {
+    let part = |key, ops: &[Op], observes| Plan {
+        key,
+        ops: ops.to_vec(),
+        observes,
+    };
+    let both = |op| (0, vec![part(0, &[op], false), part(1, &[op], false)]);
+    // It observes one key and appends to the other.
+    let observes = |key| {
+        let parts = vec![
+            part(key, &[Op::Read], true),
+            part(1 - key, &[Op::Append], false),
+        ];
+        (0, parts)
+    };
+    let (adds, appends) = (|| both(Op::Add), || both(Op::Append));
+    let of = |name, plans: Plans, change: fn(&mut Bounds)| {
+        let mut bounds = calm();
+        change(&mut bounds);
+        (name, bounds, plans)
+    };
+    vec![
+        of("appends to both", vec![appends(), appends()], |_| ()),
+        of(
+            "each observes what the other appends to",
+            vec![observes(0), observes(1)],
+            |_| (),
+        ),
+        of(
+            "adds and appends, and a head that ends",
+            vec![adds(), appends()],
+            |of| of.heads = 1,
+        ),
+        of(
+            "conditions, and a head that ends",
+            vec![observes(0), observes(1)],
+            |of| of.heads = 1,
+        ),
+        of(
+            "a condition, and a link that breaks",
+            vec![observes(0), appends()],
+            |of| of.links = 1,
+        ),
+        of(
+            "appends, and an origin that ends",
+            vec![appends(), appends()],
+            |of| of.ends = 1,
+        ),
+        of(
+            "one transaction, and a slot that loses the end of its log",
+            vec![observes(0)],
+            |of| (of.losses, of.always) = (1, false),
+        ),
+    ]
+}
+
+/// Tries every order, up to so many states. The second value: whether these are all.
+pub fn every(bounds: &Bounds, plans: &Plans, off: Option<Off>, most: usize) -> (Found, bool) {
+    planted::set(off);
+    let mut first = World::new(&Arc::new(bounds.clone()), 0);
+    first.plans = plans.clone().into();
+    let mut visited = HashSet::from([first.number()]);
+    let (mut found, mut trace, mut all) = (Found::default(), Vec::new(), true);
+    let mut way = vec![(actions(&first), first)];
+    while let Some((actions_left, world)) = way.last_mut() {
+        let Some(action) = actions_left.pop() else {
+            way.pop();
+            trace.pop();
+            continue;
+        };
+        let mut next = world.clone();
+        trace.push(action);
+        let mut result = next.act(action);
+        if result.is_ok() && next.progress().is_empty() {
+            found.histories += 1;
+            result = next.check();
+        }
+        if let Err(why) = result {
+            let (seed, trace) = (0, trace.clone());
+            found.broken = Some(Broken { seed, why, trace });
+            break;
+        }
+        if visited.len() >= most {
+            all = false;
+            break;
+        }
+        if visited.insert(next.number()) {
+            way.push((actions(&next), next));
+        } else {
+            trace.pop();
+        }
+    }
+    found.steps = visited.len();
+    planted::set(None);
+    (found, all)
+}
+
+fn actions(world: &World) -> Vec<Action> {
+    let mut all = world.all_faults();
+    all.extend(world.progress());
+    all
+}
