@@ -11,7 +11,7 @@
 mod tests;
 
 use super::Work;
-use super::chains::{Kept, Needs, SEVERAL, SlotView};
+use super::chains::{Gap, Kept, Needs, SEVERAL, SlotView};
 use super::out::{Call, Out};
 use crate::batch::{Batch, Header, Status};
 use crate::lock::{KeyName, Scope, Ticket};
@@ -23,8 +23,8 @@ use rufous_chain::Refused;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The limit of waiting requests, and of their bytes.
-const MOST: usize = 4096;
-const MOST_BYTES: usize = 64 << 20;
+pub(super) const MOST: usize = 4096;
+pub(super) const MOST_BYTES: usize = 64 << 20;
 
 /// A request of a worker, alone in its batch, with all its keys.
 #[derive(Debug)]
@@ -220,7 +220,10 @@ impl Parking {
         } else {
             match view.first_unserved(names(), Needs::of::<P>(&header)) {
                 None => return Some(batch),
-                Some((slot, Refused::NotYet)) => {
+                Some(Gap {
+                    slot,
+                    why: Refused::NotYet,
+                }) => {
                     let request = Request {
                         origin,
                         batch: batch.copy_of(0),
@@ -228,9 +231,10 @@ impl Parking {
                     };
                     self.on_request::<P>(slot, request, view, &mut reply)
                 }
-                Some((slot, Refused::Elsewhere(_))) => {
-                    view.refuse_elsewhere::<P>(slot, &header, Kept::Request, &mut reply)
-                }
+                Some(Gap {
+                    slot,
+                    why: Refused::Elsewhere(_),
+                }) => view.refuse_elsewhere::<P>(slot, &header, Kept::Request, &mut reply),
             }
         };
         out.call(Call::LetGo(ticket));
