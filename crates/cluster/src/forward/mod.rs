@@ -358,6 +358,8 @@ impl Forwarding {
         if asked.until_us == 0 {
             asked.until_us = now.mono_us + FORWARD_PATIENCE_US;
         }
+        // The next reply is a whole one, and may be another.
+        asked.part = Vec::new();
         self.act(Action::HoldUp(asked.request.header.conn));
         let pause = match asked.tries {
             0 => 0,

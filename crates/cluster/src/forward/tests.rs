@@ -238,6 +238,28 @@ fn a_long_reply_comes_in_parts() {
     assert!(rig.seen()[0].starts_with("n1 refused"));
 }
 
+/// The value may be another one by then, of the same length.
+#[test]
+fn the_part_of_a_reply_that_arrived_before_the_session_ended_is_dropped() {
+    let mut rig = Rig::new();
+    rig.push(1, 0, false);
+    rig.turn();
+    let part = |number, bytes: &[u8], more| Reply {
+        number,
+        bytes: bytes.to_vec().into(),
+        more,
+        ..Reply::default()
+    };
+    rig.replies(ONE, 1, vec![part(0, b"first ", true)]);
+    rig.lose(ONE);
+    rig.connect(ONE);
+    rig.turn();
+    rig.seen();
+    assert_eq!(rig.sent().len(), 2);
+    rig.replies(ONE, 1, vec![part(1, b"sec", true), part(1, b"ond", false)]);
+    assert_eq!(rig.seen(), ["1.0 second"]);
+}
+
 #[test]
 fn only_a_write_that_was_sent_is_in_doubt_when_its_session_ends() {
     let mut rig = Rig::new();
