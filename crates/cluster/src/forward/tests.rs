@@ -466,8 +466,14 @@ fn a_node_that_stops_answers_everything() {
     // A reply that is on its way is taken.
     rig.reply(ONE, 0, "done");
     assert_eq!(rig.seen(), ["1.0 done"]);
-    rig.call(|machine, _, routing| machine.on_given_up(routing));
+    rig.call(|machine, _, routing| {
+        assert_eq!(machine.on_given_up(routing), 1);
+    });
     assert_eq!(rig.seen(), ["3.0 fails UNKNOWNRESULT"]);
+    rig.reply(ONE, 2, "too late");
+    assert!(rig.seen().is_empty(), "the session goes on");
+    rig.reply(ONE, 3, "to no request");
+    assert_eq!(rig.seen(), ["n1 refused: a reply to what was not asked"]);
     rig.call(|machine, _, _| machine.on_links_stopped());
     rig.push(4, 0, false);
     rig.turn();

@@ -80,6 +80,19 @@ impl<P: Program> Worker<P> {
         self.settle_chains(now);
     }
 
+    /// The node stops, and has waited long enough for other nodes: the outcome of what waits for their
+    /// acknowledgements is unknown, and what waits for slots is refused. Returns how many replies and
+    /// messages waited for acknowledgements.
+    pub fn give_up_others(&mut self, now: Now) -> usize {
+        let Some(chains) = &mut self.chains else {
+            return 0;
+        };
+        let given_up = chains.give_up();
+        self.answer_released(now);
+        self.span(now, Spanning::on_stop);
+        given_up
+    }
+
     /// Messages for workers of other nodes.
     pub fn take_peer_messages(&mut self) -> Vec<Said> {
         let chains = self.chains.as_mut();

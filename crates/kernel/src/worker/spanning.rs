@@ -133,6 +133,12 @@ impl Spanning {
         &self.delays
     }
 
+    /// The node stops: no command waits for slots any more.
+    pub(super) fn on_stop(&mut self, site: &mut Site<'_>) {
+        self.delays.on_stop();
+        self.delays.on_time(site);
+    }
+
     /// Time has passed: commands that wait for slots may begin again.
     pub(super) fn on_time(&mut self, site: &mut Site<'_>) {
         self.delays.on_time(site);

@@ -47,6 +47,8 @@ pub(in crate::worker) struct Delays {
     waiting: Vec<Delayed>,
     bytes: usize,
     refused: u64,
+    /// The node stops: no command waits any more.
+    stops: bool,
 }
 
 impl Delays {
@@ -63,7 +65,7 @@ impl Delays {
         });
         let bytes = bytes_of(&multi);
         let is_full = self.waiting.len() >= MOST || self.bytes + bytes > MOST_BYTES;
-        if now.mono_us >= delay.until_us || is_full {
+        if now.mono_us >= delay.until_us || is_full || self.stops {
             self.refused += 1;
             return Some(multi);
         }
@@ -86,7 +88,9 @@ impl Delays {
 
     /// The commands to begin again.
     fn due(&mut self, now: Now) -> Vec<Multi> {
-        let due = self.waiting.extract_if(.., |one| one.at_us <= now.mono_us);
+        let stops = self.stops;
+        let is_due = |one: &mut Delayed| stops || one.at_us <= now.mono_us;
+        let due = self.waiting.extract_if(.., is_due);
         let due: Vec<_> = due.collect();
         self.bytes -= due.iter().map(|one| one.bytes).sum::<usize>();
         due.into_iter().map(|one| one.multi).collect()
@@ -107,6 +111,11 @@ impl Delays {
     /// When the next one begins again.
     pub(in crate::worker) fn wake_us(&self) -> Option<u64> {
         self.waiting.iter().map(|one| one.at_us).min()
+    }
+
+    /// The node stops, and has waited long enough.
+    pub(super) fn on_stop(&mut self) {
+        self.stops = true;
     }
 
     /// Time has passed.

@@ -177,6 +177,18 @@ fn a_touched_watch_ends_a_transaction_that_would_wait() {
 }
 
 #[test]
+fn nothing_waits_at_a_node_that_stops() {
+    let mut rig = Rig::of_two(2, &[0, 1]);
+    rig.begin_on(&[2]);
+    rig.acquired(0, 2, rig.unserved(2, Refused::NotYet));
+    let calls = rig.on(Spanning::on_stop);
+    rig.begins(calls);
+    let calls = rig.acquired(1, 2, rig.unserved(2, Refused::NotYet));
+    assert!(Rig::told(&calls).starts_with("CLUSTERDOWN "));
+    assert_eq!(rig.spanning.len(), 0);
+}
+
+#[test]
 fn too_many_do_not_wait() {
     let mut rig = Rig::of_two(2, &[0, 1]);
     let most = crate::worker::parking::MOST as u64;
