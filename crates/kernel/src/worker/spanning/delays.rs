@@ -13,6 +13,7 @@ use super::{Call, Gap, Site};
 use crate::batch::Status;
 use crate::lock::KeyName;
 use crate::multi::Multi;
+use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::worker::chains::{Kept, Needs, SEVERAL, SlotView};
 use crate::worker::parking::{MOST, MOST_BYTES};
@@ -28,8 +29,8 @@ const LAST_PAUSE_US: u64 = 32_000;
 /// The state of a command that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
-    /// It is refused then.
-    until_us: u64,
+    /// When it was not served for the first time.
+    since_us: u64,
     /// The pause before its next attempt.
     pause_us: u64,
 }
@@ -56,16 +57,19 @@ impl Delays {
         self.waiting.len()
     }
 
-    /// A command is not served, and may wait for so long since its first attempt. Returns it if it
+    /// A command is not served, and may wait for so long since its first attempt: that changes with the
+    /// slot's chain. Returns it if it
     /// has waited for too long, or if too many wait.
     fn on_unserved(&mut self, now: Now, patience_us: u64, mut multi: Multi) -> Option<Multi> {
         let delay = multi.delay.unwrap_or(Delay {
-            until_us: now.mono_us + patience_us,
+            since_us: now.mono_us,
             pause_us: FIRST_PAUSE_US,
         });
         let bytes = bytes_of(&multi);
+        let until_us = delay.since_us + patience_us;
+        let is_late = now.mono_us >= until_us || planted::is(Planted::SlotsNotAwaited);
         let is_full = self.waiting.len() >= MOST || self.bytes + bytes > MOST_BYTES;
-        if now.mono_us >= delay.until_us || is_full || self.stops {
+        if is_late || is_full || self.stops {
             self.refused += 1;
             return Some(multi);
         }
@@ -79,7 +83,7 @@ impl Delays {
         });
         self.bytes += bytes;
         self.waiting.push(Delayed {
-            at_us: (now.mono_us + delay.pause_us).min(delay.until_us),
+            at_us: (now.mono_us + delay.pause_us).min(until_us),
             bytes,
             multi,
         });
