@@ -10,6 +10,10 @@
 //! epoch long before another worker of its node does, which may serve its slots by an earlier one
 //! as long.
 //!
+//! A worker that shares no slot with a peer any more neither asks it nor is asked. It tells the peer
+//! each new epoch for as long as a lease may last, by granting once more what it has granted last:
+//! otherwise the peer's slots would not be served until the lease has expired.
+//!
 //! Clocks are never compared. A request carries the time of the asker's clock; the asker holds the
 //! lease for nine tenths of its length from then on, the grantor honours it for its whole length
 //! from the receipt of the request, which was later. Clocks may run a twentieth too fast or too
@@ -27,11 +31,19 @@ pub struct Leases {
     length_us: u64,
     /// Until when leases granted by peers are held.
     held: BTreeMap<Peer, u64>,
-    granted: BTreeMap<Peer, u64>,
+    granted: BTreeMap<Peer, Granted>,
     /// The latest epoch that each peer is known to have.
     known: BTreeMap<Peer, u64>,
     /// Until when leases may last that were granted before the node started.
     before_us: u64,
+}
+
+/// A lease that a peer has from here.
+#[derive(Clone, Copy, Debug)]
+struct Granted {
+    until_us: u64,
+    /// The time of the peer's clock at which it asked.
+    asked_us: u64,
 }
 
 impl Leases {
@@ -60,12 +72,23 @@ impl Leases {
 
     /// Grants a lease, if the asker knows all epochs known here. A lease to an asker with an
     /// earlier epoch would prolong what the later epoch waits to see expire.
-    pub fn on_ask(&mut self, from: Peer, epoch: u64, mono_us: u64) -> bool {
+    pub fn on_ask(&mut self, from: Peer, epoch: u64, asked_us: u64, mono_us: u64) -> bool {
         let grants = self.known(from) >= epoch;
         if grants {
-            self.granted.insert(key(from), mono_us + self.length_us);
+            let until_us = mono_us + self.length_us;
+            self.granted
+                .insert(key(from), Granted { until_us, asked_us });
         }
         grants
+    }
+
+    /// The peers that may still wait for a lease of this worker to expire, with the time of their
+    /// clocks at which they last asked for one themselves. Two peers ask each other as often.
+    pub fn recent(&self, mono_us: u64) -> impl Iterator<Item = (Peer, u64)> {
+        let recent = move |granted: &Granted| granted.until_us + self.length_us > mono_us;
+        let all = self.granted.iter();
+        all.filter(move |(_, granted)| recent(granted))
+            .map(|(peer, granted)| (*peer, granted.asked_us))
     }
 
     /// A lease that was asked for at that time was granted.
@@ -91,7 +114,7 @@ impl Leases {
             .iter()
             .filter(|(peer, _)| self.known(**peer) < epoch);
         let until = others
-            .map(|(_, until)| *until)
+            .map(|(_, granted)| granted.until_us)
             .fold(self.before_us, u64::max);
         (until > mono_us).then_some(until)
     }
@@ -134,7 +157,7 @@ mod tests {
                     let mut grantor = Leases::new(LENGTH_US, None);
                     let mut holder = Leases::new(LENGTH_US, None);
                     grantor.on_epoch(HOLDER, 1);
-                    assert!(grantor.on_ask(HOLDER, 1, grantor_clock(came)));
+                    assert!(grantor.on_ask(HOLDER, 1, 0, grantor_clock(came)));
                     holder.on_grant(GRANTOR, holder_clock(asked));
                     let later = came + until_epoch as u64;
                     if restarts {
@@ -142,7 +165,7 @@ mod tests {
                         grantor = Leases::new(LENGTH_US, started);
                     }
                     // The later epoch is 2, and the holder never learns of it.
-                    assert!(!grantor.on_ask(HOLDER, 2, grantor_clock(later)));
+                    assert!(!grantor.on_ask(HOLDER, 2, 0, grantor_clock(later)));
                     for now in (later..4_000_000).step_by(1_000) {
                         let acts = grantor.outwait(2, grantor_clock(now)).is_none();
                         if acts && holder.holds(GRANTOR, holder_clock(now)) {
@@ -183,7 +206,7 @@ mod tests {
         };
         let mut leases = Leases::new(LENGTH_US, None);
         leases.on_epoch(HOLDER, 1);
-        assert!(leases.on_ask(HOLDER, 1, 0) && !leases.on_ask(beside, 1, 0));
+        assert!(leases.on_ask(HOLDER, 1, 0, 0) && !leases.on_ask(beside, 1, 0, 0));
         leases.on_epoch(beside, 2);
         assert_eq!(leases.outwait(2, 1), Some(LENGTH_US));
         leases.on_epoch(HOLDER, 2);

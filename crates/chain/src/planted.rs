@@ -32,6 +32,8 @@ pub enum Planted {
     PartsNotCounted,
     /// A learner that was told to copy the slot again counts as one that has its earlier copy.
     BehindForgotten,
+    /// Peers that a worker shares no slot with any more are not told its epochs.
+    FormerNotTold,
     /// Replies wait for all writes of their worker, not for those of their slots. It is planted where
     /// replies are kept, in the kernel.
     GatesOfWorker,

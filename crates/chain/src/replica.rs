@@ -7,6 +7,8 @@
 
 mod epoch;
 #[cfg(test)]
+mod former_tests;
+#[cfg(test)]
 mod learning_tests;
 #[cfg(test)]
 mod leaving_tests;
@@ -297,7 +299,7 @@ impl Replica {
         // would revive them.
         let epoch = self.epoch();
         let knows = epoch > 0 || planted::is(Planted::GrantsUnknowing);
-        if knows && self.leases.on_ask(from, epoch, mono_us) {
+        if knows && self.leases.on_ask(from, epoch, asked_us, mono_us) {
             let message = Message::Grant { asked_us };
             self.out.push((from, Envelope { epoch, message }));
         }
@@ -432,6 +434,22 @@ impl Replica {
             let message = Message::Ask { asked_us };
             self.out.push((*peer, Envelope { epoch, message }));
         }
+    }
+
+    /// Tells the epoch to peers that this worker shares no slot with any more: they wait for its
+    /// leases, and it does not ask them again.
+    fn tell_former(&mut self, mono_us: u64) {
+        if planted::is(Planted::FormerNotTold) {
+            return;
+        }
+        let epoch = self.epoch();
+        let recent = self.leases.recent(mono_us);
+        let former = recent.filter(|(peer, _)| !self.peers.contains(peer));
+        let said = former.map(|(peer, asked_us)| {
+            let message = Message::Grant { asked_us };
+            (peer, Envelope { epoch, message })
+        });
+        self.out.extend(said);
     }
 
     /// A message about a slot goes to the worker that has it at the other node.

@@ -122,6 +122,16 @@ impl<R: Fn(NodeNo) -> bool> Routing<'_, R> {
         Way::None(NoWay::Away(no))
     }
 
+    /// Why clients that follow redirections cannot be told which node has one of these slots.
+    pub fn names_none(&self, slots: impl IntoIterator<Item = u16>) -> Option<NoWay> {
+        slots.into_iter().find_map(|slot| match self.mapping {
+            None => Some(NoWay::Unmapped),
+            Some(mapping) => head_of(mapping, slot)
+                .is_none()
+                .then_some(NoWay::Nobody(slot)),
+        })
+    }
+
     /// The redirection for a request for these slots, unless this node serves it. `reads`: any node
     /// of the chain serves it.
     pub fn redirects(&self, slots: impl IntoIterator<Item = u16>, reads: bool) -> Option<Redirect> {
@@ -133,14 +143,19 @@ impl<R: Fn(NodeNo) -> bool> Routing<'_, R> {
         let Some(mapping) = self.mapping else {
             return Some(Redirect::Down);
         };
-        let chain = mapping.chains.of(slot);
-        let Some(to) = chain.head().filter(|no| mapping.members.contains_key(no)) else {
+        let Some(to) = head_of(mapping, slot) else {
             return Some(Redirect::Down);
         };
+        let chain = mapping.chains.of(slot);
         let serves = |own| own == to || reads && chain.members.contains(&own);
         let is_here = self.own.is_some_and(serves);
         (!is_here).then_some(Redirect::Moved { slot, to })
     }
+}
+
+fn head_of(mapping: &Mapping, slot: u16) -> Option<NodeNo> {
+    let head = mapping.chains.of(slot).head();
+    head.filter(|no| mapping.members.contains_key(no))
 }
 
 impl NoWay {
@@ -258,6 +273,8 @@ pub(crate) mod tests {
         assert_eq!(routing.to_all(), unmapped);
         assert_eq!(routing.redirects([3], true), Some(Redirect::Down));
         assert_eq!(routing.redirects([], true), None);
+        assert_eq!(routing.names_none([3]), Some(NoWay::Unmapped));
+        assert_eq!(routing.names_none([]), None);
     }
 
     #[test]
@@ -270,6 +287,7 @@ pub(crate) mod tests {
         };
         assert_eq!(routing.to_slots([Some(7)]), Way::None(NoWay::Nobody(7)));
         assert_eq!(routing.to_all(), Way::None(NoWay::Nobody(0)));
+        assert_eq!(routing.names_none([7]), Some(NoWay::Nobody(7)));
     }
 
     #[test]
@@ -285,6 +303,7 @@ pub(crate) mod tests {
             to: NodeNo(1),
         };
         assert_eq!(routing.redirects([a, a], false), None);
+        assert_eq!(routing.names_none([a, b]), None);
         assert_eq!(routing.redirects([b], true), Some(moved));
         assert_eq!(routing.redirects([a, b], false), Some(Redirect::CrossSlot));
     }

@@ -24,7 +24,7 @@ use crate::durable::TxnId;
 use crate::keyspace::Keyspaces;
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::shard::{Entry, WatchId};
-use crate::worker::{CutOf, ExecPlan, Findings, WaiterId};
+use crate::worker::{CutOf, Delay, ExecPlan, Findings, Gap, WaiterId};
 use rufous_base::WorkerId;
 use rufous_lattice as lattice;
 use std::collections::BTreeMap;
@@ -116,10 +116,12 @@ pub struct Multi {
     pub touch: bool,
     /// A watched key was touched.
     pub dirty: bool,
-    /// Some keys are of slots that this node does not serve.
-    pub unserved: bool,
-    /// Some are of slots of which it may not execute reads either.
-    pub unread: bool,
+    /// A slot of its keys that this node does not serve, if there is one.
+    pub unserved: Option<Gap>,
+    /// One of which it may not execute reads either.
+    pub unread: Option<Gap>,
+    /// It has waited for its slots, and begun again.
+    pub delay: Option<Delay>,
     /// What its table would do to the existing keys.
     pub findings: Findings,
     /// All replicas are equal, and no messages between them are in transit.
@@ -187,8 +189,9 @@ impl Multi {
             exec: None,
             waiter: None,
             dirty: false,
-            unserved: false,
-            unread: false,
+            unserved: None,
+            unread: None,
+            delay: None,
             findings: Findings::default(),
             drained: false,
             table: None,

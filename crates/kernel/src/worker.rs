@@ -51,7 +51,7 @@ mod switch;
 mod transactions;
 mod waiting;
 
-pub use chains::{ChainFigures, ChainSettings, SEVERAL, Said};
+pub use chains::{ChainFigures, ChainSettings, Gap, SEVERAL, Said};
 pub use commit::Settings as DurableSettings;
 pub use lattice::{Awaited, Draining, Findings, NodeFigures, Past, Unserved};
 use message::Work;
@@ -62,7 +62,7 @@ pub use out::Outcome;
 pub use rufous_lattice::Stamp;
 use running::names_of;
 pub use saves::{CutOf, SaveRefused};
-pub use spanning::{ExecPlan, HeldExec, Hold, Release};
+pub use spanning::{Delay, ExecPlan, HeldExec, Hold, Release};
 pub use switch::LogState;
 pub use waiting::{Arrival, Clients, WaitEnd, WaitNote, WaiterId};
 

@@ -102,6 +102,8 @@ pub enum Planted {
     CopyExpires,
     /// Replies do not wait until copies have the removal of an expired key.
     ExpiryNotAwaited,
+    /// Commands over workers are refused at once while no node serves their slot.
+    SlotsNotAwaited,
 }
 
 #[cfg(feature = "planted-faults")]

@@ -1,6 +1,7 @@
 //! Time, and all that happens in it.
 
 mod coordinator;
+mod moves;
 mod trouble;
 
 use super::SLOTS;
@@ -12,6 +13,7 @@ use super::plan::Plan;
 use crate::engine::Engine;
 use crate::engine::scenario::drain;
 use coordinator::Coordinator;
+use moves::Moves;
 use rufous_base::rng::Rng;
 use rufous_chain::Peer;
 use rufous_mapping::NodeNo;
@@ -35,6 +37,8 @@ pub struct World {
     coordinator: Coordinator,
     pub(super) clients: Clients,
     faults: bool,
+    /// A node drains and nothing fails.
+    moves: Option<Moves>,
 }
 
 impl World {
@@ -59,6 +63,7 @@ impl World {
             nodes,
             clients: Clients::default(),
             faults: true,
+            moves: None,
             rng: plan.rng,
         };
         let workers: Vec<u16> = world.nodes.values().map(Node::count).collect();
@@ -69,12 +74,13 @@ impl World {
         world
     }
 
-    /// Trouble, quiet, and the judgement of both.
+    /// Trouble, quiet, the judgement of both, and a drain without trouble.
     pub(super) fn run_all(&mut self) -> Result<(), String> {
         self.run(TROUBLE_US)?;
         self.quieten();
         self.run(self.engine.now_us + QUIET_US)?;
-        self.judge()
+        self.judge()?;
+        self.drain_one()
     }
 
     fn run(&mut self, until_us: u64) -> Result<(), String> {
@@ -106,7 +112,7 @@ impl World {
         if is_away && self.clients.acknowledged > before {
             self.reach("writes went on without the coordinator");
         }
-        match self.only_one_answers() {
+        match self.only_one_answers().and_then(|()| self.all_are_served()) {
             Ok(()) => self.schedule_step(),
             Err(failure) => self.engine.fail(failure),
         }

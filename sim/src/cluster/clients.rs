@@ -4,6 +4,7 @@
 
 use super::loose::Sight;
 use super::node::Power;
+use super::refusals;
 use super::units::Further;
 use super::wires::{Who, info, node_of};
 use super::wishes::{Aim, At, Wish, shown};
@@ -361,6 +362,10 @@ impl World {
             found.known.remove(&slot);
         }
         let door = found.connection.as_ref().map(|c| c.at.door);
+        let waited_us = found.asked_us.map(|us| self.engine.now_us - us);
+        if door == Some(Door::Redirecting) && refusals::is_early(text, waited_us) {
+            return self.fail(format!("client {client}: {wish:?} has not waited: {text}"));
+        }
         let pause = match text.split(' ').collect::<Vec<_>>()[..] {
             ["MOVED", told, to] if door == Some(Door::Redirecting) => {
                 let is_asked = |slot: &u16| told == slot.to_string();

@@ -8,7 +8,8 @@
 //! start again, drain and come back, each start with a wire version of its own; the
 //! coordinator is unreachable. Some clients follow
 //! redirections, others have a node forward their requests; both are judged per key: one
-//! order of commands must explain all replies. No two nodes answer for a slot at the same
+//! order of commands must explain all replies. No request is refused for a slot that no node serves before it has
+//! waited for that. No two nodes answer for a slot at the same
 //! time. After quiet all members of a chain have the same keys, and no other node has any
 //! of them; all nodes have the same lattice keys.
 //!
@@ -24,7 +25,7 @@
 //! - `fleeting`: a key with deadlines; `pairs`: keys that are written together
 //! - `loose`: keys of the lattice keyspace, and whether they are right
 //! - `strangers`: processes that claim to be nodes
-//! - `watch`: which nodes answer for slots
+//! - `watch`: which nodes answer for slots; `refusals`: what they may refuse
 //! - `judge`: whether the end state is right
 
 mod clients;
@@ -36,6 +37,7 @@ mod loose;
 mod node;
 mod pairs;
 pub mod plan;
+mod refusals;
 mod stops;
 mod strangers;
 mod trouble;
@@ -109,6 +111,7 @@ impl Scenario for World {
             Fault::Kernel(Planted::CopyExpires),
             Fault::Kernel(Planted::ExpiryNotAwaited),
             Fault::Kernel(Planted::DoubtAnswered),
+            Fault::Kernel(Planted::SlotsNotAwaited),
             Fault::HealthNotSaid,
             Fault::Kernel(Planted::DoubtAskedAgain),
             Fault::Kernel(Planted::NodeNotTold),

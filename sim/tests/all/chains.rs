@@ -254,6 +254,11 @@ fn a_copy_with_parts_missing() {
     caught(Fault::Chain(Planted::PartsNotCounted), 300);
 }
 
+#[test]
+fn epochs_that_former_peers_are_not_told() {
+    caught(Fault::Chain(Planted::FormerNotTold), 20);
+}
+
 /// The bound of clocks is one: beyond it two nodes do answer.
 #[test]
 fn clocks_that_are_worse_than_allowed() {

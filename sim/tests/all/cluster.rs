@@ -35,6 +35,12 @@ fn what_was_told_to_be_unknown_is_answered() {
 }
 
 #[test]
+fn a_slot_that_moves_is_not_waited_for() {
+    let what = "has not waited";
+    caught_saying::<World>("slots-not-awaited", &Size::Any, what, 0..20);
+}
+
+#[test]
 fn what_is_written_together_comes_in_parts() {
     caught_saying::<World>("group-cut", &Size::Any, "a part of a write", 0..60);
 }

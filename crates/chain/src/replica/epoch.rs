@@ -45,6 +45,7 @@ impl Replica {
         self.forget_what_was_left();
         self.send(out);
         self.ask(mono_us);
+        self.tell_former(mono_us);
         self.tick(mono_us);
         Ok(true)
     }

@@ -179,7 +179,7 @@ impl World {
         self.replicas.get_mut(&peer(node, worker)).expect("there")
     }
 
-    fn serves(&mut self, node: u16, slot: u16) -> bool {
+    pub(super) fn serves(&mut self, node: u16, slot: u16) -> bool {
         let now = self.now;
         self.at(node, slot).0.serves(slot, now).is_ok()
     }

@@ -125,6 +125,9 @@ impl Forwarding {
             let Some(toward) = self.nodes.get_mut(&no) else {
                 return self.act(Action::Refuse(no, of_none));
             };
+            if toward.was_given_up(reply.number) {
+                continue;
+            }
             if reply.more {
                 if !toward.get(reply.number).is_some_and(|a| a.grow(&reply)) {
                     return self.act(Action::Refuse(no, of_none));
@@ -222,11 +225,15 @@ impl Forwarding {
         }
     }
 
-    /// The node stops and has waited long enough: everything in flight is given up.
-    pub fn on_given_up<R: Fn(NodeNo) -> bool>(&mut self, routing: &Routing<'_, R>) {
+    /// The node stops and has waited long enough: everything in flight is given up. Returns the number
+    /// of requests. Replies that arrive later are dropped: a session that ended with
+    /// them would end requests of the other node, too.
+    pub fn on_given_up<R: Fn(NodeNo) -> bool>(&mut self, routing: &Routing<'_, R>) -> usize {
+        let mut given_up = 0;
         for no in self.nodes.keys().copied().collect::<Vec<_>>() {
-            let all = self.nodes.get_mut(&no).map(Toward::take_all);
+            let all = self.nodes.get_mut(&no).map(Toward::give_up);
             for (asked, was_sent) in all.into_iter().flatten() {
+                given_up += 1;
                 if was_sent && asked.request.writes {
                     self.fail_in_doubt(no, &asked, routing);
                 } else {
@@ -234,6 +241,7 @@ impl Forwarding {
                 }
             }
         }
+        given_up
     }
 
     /// All sessions end: no request is sent again.
@@ -358,6 +366,8 @@ impl Forwarding {
         if asked.until_us == 0 {
             asked.until_us = now.mono_us + FORWARD_PATIENCE_US;
         }
+        // The next reply is a whole one, and may be another.
+        asked.part = Vec::new();
         self.act(Action::HoldUp(asked.request.header.conn));
         let pause = match asked.tries {
             0 => 0,

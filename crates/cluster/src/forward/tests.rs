@@ -238,6 +238,28 @@ fn a_long_reply_comes_in_parts() {
     assert!(rig.seen()[0].starts_with("n1 refused"));
 }
 
+/// The value may be another one by then, of the same length.
+#[test]
+fn the_part_of_a_reply_that_arrived_before_the_session_ended_is_dropped() {
+    let mut rig = Rig::new();
+    rig.push(1, 0, false);
+    rig.turn();
+    let part = |number, bytes: &[u8], more| Reply {
+        number,
+        bytes: bytes.to_vec().into(),
+        more,
+        ..Reply::default()
+    };
+    rig.replies(ONE, 1, vec![part(0, b"first ", true)]);
+    rig.lose(ONE);
+    rig.connect(ONE);
+    rig.turn();
+    rig.seen();
+    assert_eq!(rig.sent().len(), 2);
+    rig.replies(ONE, 1, vec![part(1, b"sec", true), part(1, b"ond", false)]);
+    assert_eq!(rig.seen(), ["1.0 second"]);
+}
+
 #[test]
 fn only_a_write_that_was_sent_is_in_doubt_when_its_session_ends() {
     let mut rig = Rig::new();
@@ -444,8 +466,14 @@ fn a_node_that_stops_answers_everything() {
     // A reply that is on its way is taken.
     rig.reply(ONE, 0, "done");
     assert_eq!(rig.seen(), ["1.0 done"]);
-    rig.call(|machine, _, routing| machine.on_given_up(routing));
+    rig.call(|machine, _, routing| {
+        assert_eq!(machine.on_given_up(routing), 1);
+    });
     assert_eq!(rig.seen(), ["3.0 fails UNKNOWNRESULT"]);
+    rig.reply(ONE, 2, "too late");
+    assert!(rig.seen().is_empty(), "the session goes on");
+    rig.reply(ONE, 3, "to no request");
+    assert_eq!(rig.seen(), ["n1 refused: a reply to what was not asked"]);
     rig.call(|machine, _, _| machine.on_links_stopped());
     rig.push(4, 0, false);
     rig.turn();

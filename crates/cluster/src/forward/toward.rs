@@ -17,6 +17,8 @@ pub(super) struct Toward {
     /// To be sent at the end of the turn; these have the last numbers.
     outbox: VecDeque<Request>,
     bytes: usize,
+    /// Requests before this one were given up: their replies may still arrive.
+    given_up: u64,
     /// Rises when a request was not executed: see [`Requests::round`].
     round: u64,
 }
@@ -64,6 +66,17 @@ impl Toward {
         let asked = self.asked.remove(&reply.number)?;
         self.bytes -= asked.request.words.len();
         Some(asked)
+    }
+
+    /// Takes all requests as [`Self::take_all`] does; the session goes on.
+    pub(super) fn give_up(&mut self) -> impl Iterator<Item = (Asked, bool)> + use<> {
+        let all = self.take_all();
+        self.given_up = self.next;
+        all
+    }
+
+    pub(super) fn was_given_up(&self, number: u64) -> bool {
+        number < self.given_up
     }
 
     /// Takes all requests, in order, and whether each was sent.

@@ -23,8 +23,8 @@ pub(super) mod tests;
 mod withheld;
 
 pub use figures::{ChainFigures, ChainSettings, Said};
-pub use view::SEVERAL;
-pub(super) use view::{Kept, NOT_HERE, Needs, SlotView, UNSERVED};
+pub use view::{Gap, SEVERAL};
+pub(super) use view::{Kept, Needs, SlotView, UNSERVED};
 pub(super) use withheld::{Fate, Item};
 
 use super::out::{Call, Out};

@@ -279,7 +279,7 @@ impl<P: Program> Worker<P> {
                 ticket,
                 mut hold,
             } => {
-                (hold.unserved, hold.unread) = (true, true);
+                hold.on_lost();
                 let message = Message::Acquired {
                     multi,
                     ticket,

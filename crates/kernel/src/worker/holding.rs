@@ -2,7 +2,7 @@
 //! and at the owners of the keys that they hold.
 
 use super::chains::Needs;
-use super::spanning::{self, Release, Site, Spanning, gather, put_back};
+use super::spanning::{self, Release, Site, Spanning, gather, names_only, put_back};
 use super::waiting::{NoData, Reach};
 use super::{Message, Submitted, Work, Worker};
 use crate::batch::{Batch, Header, Status};
@@ -244,8 +244,13 @@ impl<P: Program> Worker<P> {
             (None, _) => &[],
         };
         let names = || keys.iter().map(|(_, key)| &**key);
-        hold.unserved = self.is_any_unserved(now, names(), Needs::Head);
-        hold.unread = hold.unserved && self.is_any_unserved(now, names(), Needs::Member);
+        hold.unserved = self.gap_of(now, names(), Needs::Head);
+        hold.unread = (hold.unserved).and_then(|_| self.gap_of(now, names(), Needs::Member));
+        if part.is_some() && hold.unserved.is_some() {
+            // The transaction is not executed: no entry is copied for it.
+            hold.gathered = names_only(keys, self.id);
+            return hold;
+        }
         hold.gathered = gather(keys, now, &mut store!(self));
         self.contexts.add(client, &mut hold.gathered, &self.shard);
         hold

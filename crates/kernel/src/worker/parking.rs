@@ -11,7 +11,7 @@
 mod tests;
 
 use super::Work;
-use super::chains::{Kept, Needs, SEVERAL, SlotView};
+use super::chains::{Gap, Kept, Needs, SEVERAL, SlotView};
 use super::out::{Call, Out};
 use crate::batch::{Batch, Header, Status};
 use crate::lock::{KeyName, Scope, Ticket};
@@ -23,8 +23,17 @@ use rufous_chain::Refused;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The limit of waiting requests, and of their bytes.
-const MOST: usize = 4096;
-const MOST_BYTES: usize = 64 << 20;
+pub(super) const MOST: usize = 4096;
+pub(super) const MOST_BYTES: usize = 64 << 20;
+
+/// For how long a request waits; `has_other`: the head can execute it.
+fn patience_us(has_other: bool) -> u64 {
+    if has_other {
+        COPY_PATIENCE_US
+    } else {
+        SLOT_PATIENCE_US
+    }
+}
 
 /// A request of a worker, alone in its batch, with all its keys.
 #[derive(Debug)]
@@ -60,6 +69,8 @@ pub(super) struct Granted<'k> {
 #[derive(Debug)]
 struct Parked {
     slot: u16,
+    since_us: u64,
+    /// As the slot's chain was at the last look.
     until_us: u64,
     request: Request,
 }
@@ -125,16 +136,13 @@ impl Parking {
             return Status::Ready;
         }
         let has_other = view.has_other(slot, &request.keys, Needs::of::<P>(&header));
-        let patience_us = if has_other {
-            COPY_PATIENCE_US
-        } else {
-            SLOT_PATIENCE_US
-        };
+        let since_us = view.now.mono_us;
         *self.slots.entry(slot).or_default() += 1;
         self.bytes += request.batch.size();
         self.parked.push_back(Parked {
             slot,
-            until_us: view.now.mono_us + patience_us,
+            since_us,
+            until_us: since_us + patience_us(has_other),
             request,
         });
         Status::Later
@@ -144,7 +152,7 @@ impl Parking {
     /// refuses those that have waited too long or whose slots are elsewhere.
     pub(super) fn on_progress<P: Program>(&mut self, view: &SlotView<'_>, out: &mut Out) {
         for _ in 0..self.parked.len() {
-            let Some(parked) = self.parked.pop_front() else {
+            let Some(mut parked) = self.parked.pop_front() else {
                 return;
             };
             let slot = parked.slot;
@@ -153,6 +161,8 @@ impl Parking {
             let keys = &parked.request.keys;
             let has_other = view.has_other(slot, keys, needs);
             let serves = view.serves(slot, keys, needs);
+            // A copy may have become the head meanwhile: then no other node can tell.
+            parked.until_us = parked.since_us + patience_us(has_other);
             if serves == Err(Refused::NotYet) && view.now.mono_us < parked.until_us {
                 self.parked.push_back(parked);
                 continue;
@@ -220,7 +230,10 @@ impl Parking {
         } else {
             match view.first_unserved(names(), Needs::of::<P>(&header)) {
                 None => return Some(batch),
-                Some((slot, Refused::NotYet)) => {
+                Some(Gap {
+                    slot,
+                    why: Refused::NotYet,
+                }) => {
                     let request = Request {
                         origin,
                         batch: batch.copy_of(0),
@@ -228,9 +241,10 @@ impl Parking {
                     };
                     self.on_request::<P>(slot, request, view, &mut reply)
                 }
-                Some((slot, Refused::Elsewhere(_))) => {
-                    view.refuse_elsewhere::<P>(slot, &header, Kept::Request, &mut reply)
-                }
+                Some(Gap {
+                    slot,
+                    why: Refused::Elsewhere(_),
+                }) => view.refuse_elsewhere::<P>(slot, &header, Kept::Request, &mut reply),
             }
         };
         out.call(Call::LetGo(ticket));

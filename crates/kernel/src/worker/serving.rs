@@ -1,8 +1,9 @@
 //! Routes between the worker and the machines of slots and of requests that wait: the host of chains
 //! (`chains`), requests that wait for slots (`parking`), and clients that wait for data (`waiting`).
 
-use super::chains::{ChainFigures, ChainHost, ChainSettings, Kept, Needs, Said};
+use super::chains::{ChainFigures, ChainHost, ChainSettings, Gap, Kept, Needs, Said};
 use super::parking::{Granted, Request};
+use super::spanning::Spanning;
 use super::waiting::{Clients, NoData, Serve, Told};
 use super::{Message, WaitEnd, Worker};
 use crate::batch::{Batch, Header, Status};
@@ -75,7 +76,21 @@ impl<P: Program> Worker<P> {
         if let Some(chains) = &mut self.chains {
             chains.on_tick(now, has_room, &mut store!(self));
         }
+        self.span(now, Spanning::on_time);
         self.settle_chains(now);
+    }
+
+    /// The node stops, and has waited long enough for other nodes: the outcome of what waits for their
+    /// acknowledgements is unknown, and what waits for slots is refused. Returns how many replies and
+    /// messages waited for acknowledgements.
+    pub fn give_up_others(&mut self, now: Now) -> usize {
+        let Some(chains) = &mut self.chains else {
+            return 0;
+        };
+        let given_up = chains.give_up();
+        self.answer_released(now);
+        self.span(now, Spanning::on_stop);
+        given_up
     }
 
     /// Messages for workers of other nodes.
@@ -115,8 +130,8 @@ impl<P: Program> Worker<P> {
     pub fn chain_figures(&self) -> Option<ChainFigures> {
         Some(ChainFigures {
             waiting: self.commit.gates() as u64,
-            parked: self.parking.len() as u64,
-            overdue: self.parking.refused(),
+            parked: (self.parking.len() + self.spanning.delays().len()) as u64,
+            overdue: self.parking.refused() + self.spanning.delays().refused(),
             ..self.chains.as_ref()?.figures()
         })
     }
@@ -171,8 +186,9 @@ impl<P: Program> Worker<P> {
     pub(super) fn chains_wake_us(&self) -> Option<u64> {
         let wake_us = self.chains.as_ref()?.wake_us()?;
         let passed = self.commit.has_passed().then_some(0);
-        let others = self.parking.until_us().into_iter().chain(passed);
-        others.chain([wake_us]).min()
+        let delayed = self.spanning.delays().wake_us();
+        let others = self.parking.until_us().into_iter().chain(delayed);
+        others.chain(passed).chain([wake_us]).min()
     }
 }
 
@@ -185,8 +201,17 @@ impl<P: Program> Worker<P> {
         keys: impl IntoIterator<Item = &'k [u8]>,
         needs: Needs,
     ) -> bool {
-        let view = slot_view!(self, now);
-        view.is_some_and(|view| view.first_unserved(keys, needs).is_some())
+        self.gap_of(now, keys, needs).is_some()
+    }
+
+    /// The first slot of these keys that this node does not serve.
+    pub(super) fn gap_of<'k>(
+        &self,
+        now: Now,
+        keys: impl IntoIterator<Item = &'k [u8]>,
+        needs: Needs,
+    ) -> Option<Gap> {
+        slot_view!(self, now)?.first_unserved(keys, needs)
     }
 
     /// Checks a request before it is executed, and keeps or refuses it if this node does not serve

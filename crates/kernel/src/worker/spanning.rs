@@ -15,11 +15,13 @@
 //! another one ends: [`Call::Begin`], [`Call::Run`], [`Call::Ready`], [`Call::Drain`],
 //! [`Call::Release`], [`Call::Unlock`] and [`Call::Answer`].
 //!
-//! `held` is what is decided once all keys are held, `others` the keys that a command reads without
+//! `held` is what is decided once all keys are held, `delays` the commands that wait until this node serves their
+//! slots, `others` the keys that a command reads without
 //! naming them, `commits` what becomes of the changes, `exec` transactions, and `scratch` the shard
 //! on which commands are executed. `owner` is the part of a worker whose keys are held.
 
 mod commits;
+mod delays;
 mod exec;
 mod held;
 mod others;
@@ -28,13 +30,14 @@ mod scratch;
 #[cfg(test)]
 mod tests;
 
+pub use delays::Delay;
 pub use exec::{ExecPlan, HeldExec};
 pub(super) use held::again;
-pub(super) use owner::gather;
 pub use owner::{Hold, Release};
+pub(super) use owner::{gather, names_only};
 pub(super) use scratch::put_back;
 
-use super::chains::SlotView;
+use super::chains::{Gap, SlotView};
 use super::out::{Call, Out};
 use super::store::Store;
 use super::{Message, Work};
@@ -44,6 +47,7 @@ use crate::multi::{Multi, Seen, Visit};
 use crate::program::Program;
 use crate::shard::{Contexts, Keying, Shard};
 use commits::{Commits, Ran};
+use delays::Delays;
 use exec::Execs;
 use rufous_base::{Now, Output, WorkerId};
 use std::collections::BTreeMap;
@@ -89,6 +93,7 @@ pub(super) struct Spanning {
     next: u64,
     commits: Commits,
     execs: Execs,
+    delays: Delays,
 }
 
 impl Spanning {
@@ -99,6 +104,7 @@ impl Spanning {
             next: 0,
             commits: Commits::default(),
             execs: Execs::new(hash_seed),
+            delays: Delays::default(),
         }
     }
 
@@ -114,12 +120,28 @@ impl Spanning {
 
     /// Commands and transactions of this worker's clients that are not answered yet.
     pub(super) fn len(&self) -> usize {
-        self.multis.len() + self.commits.len() + self.execs.waiting()
+        self.multis.len() + self.commits.len() + self.execs.waiting() + self.delays.len()
     }
 
     /// Does a bounded part of the memory maintenance. True where more is left.
     pub(super) fn maintain_step(&mut self, budget: usize) -> bool {
         self.scratch.maintain_step(budget)
+    }
+
+    /// Commands that wait for slots.
+    pub(super) fn delays(&self) -> &Delays {
+        &self.delays
+    }
+
+    /// The node stops: no command waits for slots any more.
+    pub(super) fn on_stop(&mut self, site: &mut Site<'_>) {
+        self.delays.on_stop();
+        self.delays.on_time(site);
+    }
+
+    /// Time has passed: commands that wait for slots may begin again.
+    pub(super) fn on_time(&mut self, site: &mut Site<'_>) {
+        self.delays.on_time(site);
     }
 
     fn next_number(&mut self) -> u64 {
@@ -202,8 +224,8 @@ impl Spanning {
         multi.held.push(by);
         multi.gathered.extend(hold.gathered);
         multi.dirty |= hold.dirty;
-        multi.unserved |= hold.unserved;
-        multi.unread |= hold.unread;
+        multi.unserved = Gap::worse(multi.unserved, hold.unserved);
+        multi.unread = Gap::worse(multi.unread, hold.unread);
         multi.findings.add(hold.findings);
         if self.visit_next(number, site.store.id, site.locks, site.out)
             && let Some(multi) = self.multis.remove(&number)

@@ -25,6 +25,8 @@ const ETCD: &str = "RUFOUS_TEST_ETCD";
 const FOLDER: &str = "RUFOUS_TEST_FOLDER";
 /// A folder with certificates for etcd.
 const CERTIFICATES: &str = "RUFOUS_TEST_CERTIFICATES";
+/// How many copies each slot has, if not one.
+const COPIES: &str = "RUFOUS_TEST_COPIES";
 
 /// No test, but a node: it ends when it is killed.
 #[test]
@@ -40,9 +42,11 @@ fn node() {
         key_file: format!("{folder}/node.key"),
         ..EtcdAccess::default()
     });
+    let copies = std::env::var(COPIES).ok();
     let cluster = Settings {
         coordinator: CoordinatorAddress::parse(&etcd).expect("an address"),
         etcd: access.unwrap_or_default(),
+        copies: copies.map_or(1, |copies| copies.parse().expect("a number")),
         ..Settings::new("birds")
     };
     let config = Config {
@@ -289,6 +293,64 @@ fn nodes_refuse_an_etcd_that_was_restored_to_an_earlier_state() {
     }
     settled(&mut nodes, 3);
     assert!(agreed(&mut nodes) > last, "the node has started again");
+}
+
+/// A client of a node that has sent a write.
+fn writes(port: u16, key: &str) -> TcpStream {
+    let mut client = TcpStream::connect(("127.0.0.1", port)).expect("connected");
+    let request = format!("SET {key} 1\r\n");
+    client.write_all(request.as_bytes()).expect("sent");
+    client
+}
+
+/// The other node stops acknowledging writes, and keeps its connections: the writes of both workers wait for it.
+#[test]
+fn a_node_stops_in_time_though_no_copy_acknowledges_its_writes() {
+    if !rufous_skip::has_program("etcd") {
+        return;
+    }
+    let etcd = etcd::Server::start();
+    let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let mut nodes: Vec<Process> = folders
+        .iter()
+        .map(|folder| Process::start_with(&etcd, folder.path(), &[(COPIES, Path::new("2"))]))
+        .collect();
+    settled(&mut nodes, 2);
+    for node in &mut nodes {
+        node.until("it has all copies", crate::node::has_all_copies);
+    }
+    agreed(&mut nodes);
+    let mut other = nodes.pop().expect("two");
+    let mut node = nodes.pop().expect("two");
+    let port = node.stream.peer_addr().expect("connected").port();
+    signal(&other, "-STOP");
+    let clients: Vec<TcpStream> = (0..32).map(|n| writes(port, &format!("k{n}"))).collect();
+    std::thread::sleep(Duration::from_millis(100));
+    let begun = Instant::now();
+    node.stream.write_all(b"SHUTDOWN\r\n").expect("sent");
+    let ended = node.child.wait().expect("ended");
+    let took = begun.elapsed();
+    signal(&other, "-CONT");
+    assert!(ended.success(), "{ended}");
+    // A second for clients, five for other nodes.
+    assert!(took < Duration::from_millis(8_500), "{took:?}");
+    let mut told = 0;
+    for mut client in clients {
+        let mut reply = Vec::new();
+        let _reset = client.read_to_end(&mut reply);
+        told += usize::from(reply.starts_with(b"-UNKNOWNRESULT "));
+    }
+    assert!(
+        told >= 8,
+        "{told} clients were told that the outcome is unknown"
+    );
+    other.end();
+}
+
+fn signal(to: &Process, signal: &str) {
+    let pid = to.child.id().to_string();
+    let sent = Command::new("kill").args([signal, &pid]).status();
+    assert!(sent.expect("kill runs").success());
 }
 
 #[test]

@@ -81,15 +81,12 @@ impl Front {
         }
     }
 
-    /// A stopping node has waited long enough for replies of other nodes.
-    pub(crate) fn give_up_forwarding(&mut self, now: Now, fx: &mut Effects<Message>) {
-        if !self.has_waited_to_stop(now) {
-            return;
-        }
-        if let Some(links) = &self.links {
-            self.forwarding.on_given_up(&links.routing());
-        }
+    /// A stopping node waits no more for replies of other nodes. Returns the number of requests.
+    pub(crate) fn give_up_forwarding(&mut self, now: Now, fx: &mut Effects<Message>) -> usize {
+        let links = self.links.as_ref();
+        let given_up = links.map_or(0, |links| self.forwarding.on_given_up(&links.routing()));
         self.carry_out_forwarding(now, fx);
+        given_up
     }
 
     /// The node stops: no requests are forwarded any more. Replies to those sent are waited for.

@@ -16,7 +16,8 @@ use rufous_cluster::way::{CROSSNODE, has_one_head, name_of};
 use rufous_command::{Failure, Flags, Keys, Spec};
 
 impl Front {
-    /// The location of the keys of a request, for clients that are not redirected.
+    /// The location of the keys of a request. Clients that are redirected go there themselves: for them
+    /// it is here, or nowhere.
     #[inline]
     pub(crate) fn way_of(&mut self, request: &Request<'_>, args: &Args<'_>) -> Way {
         match self.links {
@@ -29,13 +30,22 @@ impl Front {
     fn look_for_way(&mut self, request: &Request<'_>, args: &Args<'_>) -> Way {
         let door = self.connection(request.conn).map(|c| c.door());
         if door != Some(Door::Plain) {
-            return Way::Here;
+            return self.way_of_redirected(request.keys, args);
         }
         match request.what {
             _ if !request.keys.is_empty() => self.way_to_keys(request.keys, args),
             What::Command(id) if is_wide(self.table.spec(id)) => self.way_to_all(),
             _ => Way::Here,
         }
+    }
+
+    fn way_of_redirected(&self, keys: &[ParsedKey], args: &Args<'_>) -> Way {
+        let placement = self.kernel.placement();
+        let keys = keys.iter().map(|key| args.get(key.arg as usize));
+        let slots = keys.filter(|key| placement.lattice(key).is_none());
+        let links = self.links();
+        let why = links.and_then(|links| links.routing().names_none(slots.map(slot_of)));
+        why.map_or(Way::Here, Way::None)
     }
 
     pub(crate) fn way_to_keys(&self, keys: &[ParsedKey], args: &Args<'_>) -> Way {

@@ -78,7 +78,7 @@ impl Front {
         self.publish_memory();
         self.tick_durability(now, fx);
         self.tick_peers(now, fx);
-        self.give_up_forwarding(now, fx);
+        self.give_up_others(now, fx);
         self.answer_board();
         self.cron.wake_us = now.mono_us + period;
         fx.wake_at_us = Some(self.cron.wake_us);

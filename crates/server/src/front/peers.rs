@@ -1,7 +1,8 @@
 //! What the kernel receives from other nodes, and what it sends to them.
 
 use super::{Front, Message};
-use rufous_base::limits::STOP_PATIENCE_US;
+use crate::cluster::links::Links;
+use rufous_base::limits::{LEFT_PATIENCE_US, STOP_PATIENCE_US};
 use rufous_base::{Effects, Now, Until};
 use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::{Body, Class, Envelope};
@@ -48,9 +49,35 @@ impl Front {
         self.deliver_outcomes(fx);
     }
 
-    /// Whether the node stops, and has waited as long as it may for other nodes.
+    /// Whether the node stops, and has waited as long as it may for other nodes. These end their
+    /// sessions when they have replaced it: then none will answer.
     pub(crate) fn has_waited_to_stop(&self, now: Now) -> bool {
-        self.stopping && now.mono_us >= self.stop_us + STOP_PATIENCE_US
+        let is_left = |links: &Links| links.connected().next().is_none();
+        let patience_us = if self.links().is_some_and(is_left) {
+            LEFT_PATIENCE_US
+        } else {
+            STOP_PATIENCE_US
+        };
+        self.stopping && now.mono_us >= self.stop_us + patience_us
+    }
+
+    /// A stopping node has waited long enough for other nodes: gives up what waits for them.
+    pub(crate) fn give_up_others(&mut self, now: Now, fx: &mut Effects<Message>) {
+        if !self.has_waited_to_stop(now) {
+            return;
+        }
+        let replies = self.give_up_forwarding(now, fx);
+        let acknowledgements = self.kernel.give_up_others(now);
+        self.settle_kernel(now, fx);
+        if replies > 0 || acknowledgements > 0 {
+            let worker = self.id().0;
+            tracing::warn!(
+                worker,
+                replies,
+                acknowledgements,
+                "stopping without what other nodes owe: the outcome of these requests is unknown"
+            );
+        }
     }
 
     /// Ends sessions with other nodes before the node stops: after all requests that wait for other

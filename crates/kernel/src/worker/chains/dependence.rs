@@ -187,6 +187,11 @@ impl ChainHost {
         self.withheld.has_ended()
     }
 
+    /// The node stops: nothing waits for copies any more. Returns how much did.
+    pub(in crate::worker) fn give_up(&mut self) -> usize {
+        self.withheld.give_up()
+    }
+
     /// What waits for copies no longer.
     pub(in crate::worker) fn take_released(&mut self) -> Vec<(Item, Fate)> {
         self.withheld.take_ended()

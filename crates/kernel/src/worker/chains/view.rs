@@ -47,6 +47,28 @@ impl Needs {
     }
 }
 
+/// A slot of a request's keys that this node does not serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    pub(in crate::worker) slot: u16,
+    pub(in crate::worker) why: Refused,
+}
+
+impl Gap {
+    /// This node may serve the slot of a key soon.
+    pub(in crate::worker) fn not_yet(key: &[u8]) -> Self {
+        let (slot, why) = (slot_of(key), Refused::NotYet);
+        Self { slot, why }
+    }
+
+    /// One that decides about a request with both: waiting does not help where another node has a
+    /// slot.
+    pub(in crate::worker) fn worse(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let is_elsewhere = |gap: &Self| gap.why != Refused::NotYet;
+        one.filter(is_elsewhere).or(other).or(one)
+    }
+}
+
 /// What the sender of a refused request receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::worker) enum Kept {
@@ -81,7 +103,7 @@ macro_rules! slot_view {
 }
 
 impl SlotView<'_> {
-    fn is_lattice(&self, key: &[u8]) -> bool {
+    pub(in crate::worker) fn is_lattice(&self, key: &[u8]) -> bool {
         self.placement.lattice(key).is_some()
     }
 
@@ -93,14 +115,18 @@ impl SlotView<'_> {
         self.chains.serves(self.now, slot_of(key), needs).err()
     }
 
-    /// The slot of the first of these keys that this node does not serve, and why.
+    /// The first slot of these keys that this node does not serve.
     pub(in crate::worker) fn first_unserved<'k>(
         &self,
         keys: impl IntoIterator<Item = &'k [u8]>,
         needs: Needs,
-    ) -> Option<(u16, Refused)> {
+    ) -> Option<Gap> {
         let mut keys = keys.into_iter();
-        keys.find_map(|key| Some((slot_of(key), self.unserved(key, needs)?)))
+        keys.find_map(|key| {
+            let why = self.unserved(key, needs)?;
+            let slot = slot_of(key);
+            Some(Gap { slot, why })
+        })
     }
 
     /// Whether a request on these keys, which waits for this slot, may be executed now.

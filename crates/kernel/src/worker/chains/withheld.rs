@@ -170,6 +170,15 @@ impl Withheld {
         }
     }
 
+    /// The node stops: gives up everything. Returns how many items that were.
+    pub(super) fn give_up(&mut self) -> usize {
+        let all: Vec<u64> = self.items.keys().copied().collect();
+        for item in &all {
+            self.end(*item, Fate::Lost);
+        }
+        all.len()
+    }
+
     /// Likewise of all slots that anything waits for.
     pub(super) fn on_chains(&mut self, upto: impl Fn(u16) -> Option<u64>) {
         for slot in self.lines.keys().copied().collect::<Vec<_>>() {
@@ -266,6 +275,20 @@ mod tests {
         withheld.on_chains(|_| Some(4));
         assert_eq!(ended(&mut withheld), [(2, Fate::Acknowledged)]);
         assert!(withheld.is_empty() && withheld.lines.is_empty());
+    }
+
+    #[test]
+    fn a_node_that_stops_gives_up_everything() {
+        let mut withheld = Withheld::default();
+        withheld.on_item(&[1, 2], message(1));
+        withheld.on_append(|_| 3);
+        withheld.on_item(&[2], message(2));
+        assert_eq!(withheld.give_up(), 2);
+        assert_eq!(ended(&mut withheld), [(1, Fate::Lost), (2, Fate::Lost)]);
+        withheld.on_append(|_| 4);
+        withheld.on_chains(|_| Some(4));
+        assert!(withheld.is_empty() && withheld.lines.is_empty());
+        assert_eq!((ended(&mut withheld), withheld.give_up()), (vec![], 0));
     }
 
     #[test]

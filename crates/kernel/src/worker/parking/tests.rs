@@ -339,6 +339,20 @@ fn a_read_at_a_copy_waits_for_a_short_time_and_goes_to_the_head() {
 }
 
 #[test]
+fn a_read_at_a_copy_that_becomes_the_head_waits_as_at_any_head() {
+    let mut rig = Rig::new();
+    rig.map(1, &[("k", &[1, 0])]);
+    rig.waits(read(1, "k"));
+    assert_eq!(rig.parking.until_us(), Some(1 + COPY_PATIENCE_US));
+    rig.map(2, &[("k", &[0, 1])]);
+    rig.now = at(1 + COPY_PATIENCE_US);
+    assert_eq!(rig.progress(), [], "no other node can tell");
+    assert_eq!(rig.parking.until_us(), Some(1 + SLOT_PATIENCE_US));
+    rig.now = at(1 + SLOT_PATIENCE_US);
+    assert_eq!(rig.progress(), [replies(1, UNSERVED)]);
+}
+
+#[test]
 fn lattice_keys_wait_for_other_nodes() {
     let mut rig = Rig::new();
     let keyspace = Keyspace {

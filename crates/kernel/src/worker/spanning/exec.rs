@@ -101,7 +101,7 @@ impl HeldExec {
         Self {
             exec: multi.exec.unwrap_or_default(),
             dirty: multi.dirty,
-            unserved: multi.unserved,
+            unserved: multi.unserved.is_some(),
             resumed: false,
             multi,
             scratch,

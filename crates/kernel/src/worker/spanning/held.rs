@@ -1,22 +1,20 @@
 //! What becomes of a command whose keys are all held: it is refused, begins again with other holds,
 //! waits for workers to be equal, or is executed.
 
-use super::super::chains::{Kept, NOT_HERE, Needs, SEVERAL, UNSERVED};
 use super::super::lattice::{Draining, Findings};
 use super::commits::Ran;
 use super::{Call, Message, Release, Site, Spanning};
-use crate::batch::{Batch, Door, ReplyRange, Status};
+use crate::batch::{Batch, ReplyRange};
 use crate::lock::{KeyName, Ticket};
 use crate::multi::{Gathered, Multi, Open};
 use crate::placement::Placement;
 use crate::program::Program;
-use rufous_base::slot::slot_of;
 use rufous_base::{Output, WorkerId};
 use std::sync::Arc;
 
 impl Spanning {
     pub(super) fn on_all_held<P: Program>(&mut self, multi: Multi, site: &mut Site<'_>) {
-        if let Some(multi) = all_served::<P>(multi, site)
+        if let Some(multi) = self.delays.on_all_held::<P>(multi, site)
             && let Some(multi) = not_stale(multi, site)
         {
             match multi.exec {
@@ -105,61 +103,6 @@ impl Spanning {
     }
 }
 
-/// Returns a command unless some of its keys are of slots that this node does not serve. A request
-/// that waits for data at these keys was executed before.
-fn all_served<P: Program>(mut multi: Multi, site: &mut Site<'_>) -> Option<Multi> {
-    let spread = match (multi.batch.requests.first(), &site.slots) {
-        // A waiter has waited since before the slots had copies.
-        (Some(request), Some(slots)) if multi.waiter.is_none() => {
-            let keys = multi.gathered.iter().map(|gathered| &*gathered.key.1);
-            slots.is_too_spread::<P>(request.header.command, keys)
-        }
-        _ => false,
-    };
-    let header = multi.batch.requests.first().map(|request| request.header);
-    // Any copy executes reads of clients that know the cluster.
-    let unserved = match header.filter(|_| multi.exec.is_none()) {
-        Some(header) if Needs::of::<P>(&header) == Needs::Member => multi.unread,
-        _ => multi.unserved,
-    };
-    if (!unserved || multi.waiter.is_some()) && !spread {
-        return Some(multi);
-    }
-    release_all(std::mem::take(&mut multi.held), site);
-    if multi.exec.is_some() {
-        multi.gathered.clear();
-        site.call(Call::Ready(Box::new(multi)));
-        return None;
-    }
-    let (reply, status) = refusal::<P>(&multi, spread, site);
-    multi.batch.set_refusal(reply, status);
-    site.call(Call::Answer(site.store.id, multi.batch));
-    None
-}
-
-/// What the sender of a command with keys that this node does not serve is told.
-fn refusal<P: Program>(multi: &Multi, spread: bool, site: &Site<'_>) -> (Output, Status) {
-    let mut reply = Output::default();
-    let header = multi.batch.requests.first().map(|request| request.header);
-    let (why, status) = match header.map(|header| header.door) {
-        _ if spread => (SEVERAL, Status::Ready),
-        Some(Door::Forwarded | Door::Plain) => (NOT_HERE, Status::NotHere),
-        _ => (UNSERVED, Status::Ready),
-    };
-    let slot = multi.gathered.first().map(|g| slot_of(&g.key.1));
-    if let (Some(header), Some(slot), Some(slots)) = (header, slot, &site.slots)
-        && !spread
-        && Needs::of::<P>(&header) == Needs::Member
-        && !slots.chains.leads(slot)
-    {
-        // A copy with writes that are not acknowledged: the head can tell.
-        let status = slots.refuse_elsewhere::<P>(slot, &header, Kept::Reply, &mut reply);
-        return (reply, status);
-    }
-    P::refuse_slot(why, header.is_some_and(|header| header.resp3), &mut reply);
-    (reply, status)
-}
-
 /// Returns a command unless its keys have other owners than by the table by which it found them:
 /// then it begins again.
 fn not_stale(mut multi: Multi, site: &mut Site<'_>) -> Option<Multi> {
@@ -174,15 +117,23 @@ fn not_stale(mut multi: Multi, site: &mut Site<'_>) -> Option<Multi> {
         return Some(multi);
     }
     release_all(std::mem::take(&mut multi.held), site);
-    let again = match multi.plan {
+    let again = begin_again(multi, placement);
+    site.call(Call::Begin(Box::new(again)));
+    None
+}
+
+/// A command or transaction whose keys were held, before it holds any.
+pub(super) fn begin_again(multi: Multi, placement: &Placement) -> Multi {
+    let delay = multi.delay;
+    let mut begun = match multi.plan {
         Some(plan) => plan.into_multi(placement),
         None => {
             let keys = multi.gathered.into_iter().map(|g| g.key).collect();
             again(multi.batch, keys, multi.open, placement)
         }
     };
-    site.call(Call::Begin(Box::new(again)));
-    None
+    begun.delay = delay;
+    begun
 }
 
 /// A request over the workers that have its keys now.

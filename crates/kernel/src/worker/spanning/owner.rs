@@ -3,9 +3,10 @@
 use super::commits::NewTable;
 use crate::lock::{KeyName, Ticket};
 use crate::multi::{Finish, Gathered, KeyWrite, NodeAction, Seen};
+use crate::worker::chains::Gap;
 use crate::worker::lattice::Findings;
 use crate::worker::store::Store;
-use rufous_base::Now;
+use rufous_base::{Now, WorkerId};
 
 /// A worker's reply to a request to hold keys.
 #[derive(Debug, Default)]
@@ -17,10 +18,10 @@ pub struct Hold {
     pub findings: Findings,
     /// The stamp of writes to keys here must be above this time.
     pub promised: u64,
-    /// Some keys are of slots that this node does not serve.
-    pub unserved: bool,
-    /// Some are of slots of which it may not execute reads either, as a copy.
-    pub unread: bool,
+    /// A slot of its keys that this node does not serve, if there is one.
+    pub unserved: Option<Gap>,
+    /// One of which it may not execute reads either, as a copy.
+    pub unread: Option<Gap>,
 }
 
 /// A worker's part in an executed command: actions first, then writes.
@@ -52,6 +53,28 @@ impl Release {
             finish: Finish::LetGo,
         }
     }
+}
+
+impl Hold {
+    /// Before the coordinator hears of it, this node has left a slot of its keys: what was gathered
+    /// may not be so. It is asked again.
+    pub(in crate::worker) fn on_lost(&mut self) {
+        let first = self.gathered.first();
+        let gap = first.map(|gathered| Gap::not_yet(&gathered.key.1));
+        self.unserved = self.unserved.or(gap);
+        self.unread = self.unread.or(gap);
+    }
+}
+
+/// Keys that the coordinator is to ask for again.
+pub(in crate::worker) fn names_only(keys: &[KeyName], owner: WorkerId) -> Vec<Gathered> {
+    let names = keys.iter().map(|key| Gathered {
+        owner,
+        key: key.clone(),
+        entry: None,
+        context: None,
+    });
+    names.collect()
 }
 
 /// The current entries of this worker's keys.

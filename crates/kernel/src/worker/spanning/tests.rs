@@ -1,5 +1,7 @@
 //! The coordinator of commands over three workers, driven by hand: the test plays the owners.
 
+mod delays;
+
 use super::*;
 use crate::batch::{Batch, Door};
 use crate::lock::{KeyName, Scope};
@@ -8,6 +10,7 @@ use crate::placement::Placement;
 use crate::program::Context;
 use crate::shard::{ExpirySetting, NewValue};
 use crate::worker::Outcome;
+use crate::worker::chains::ChainHost;
 use rufous_base::{Args, ConnId};
 use std::collections::BTreeSet;
 
@@ -54,6 +57,8 @@ struct Rig {
     time: u64,
     commits: bool,
     out: Out,
+    now: Now,
+    chains: Option<ChainHost>,
     /// The tickets of the owners.
     tickets: LockTable<()>,
 }
@@ -69,21 +74,29 @@ impl Rig {
             time: 40,
             commits: true,
             out: Out::new(WORKERS),
+            now: Now::default(),
+            chains: None,
             tickets: LockTable::default(),
         }
     }
 
     /// Passes an event; returns the calls.
     fn on(&mut self, event: impl FnOnce(&mut Spanning, &mut Site<'_>)) -> Vec<Call> {
+        let slots = self.chains.as_ref().map(|chains| SlotView {
+            now: self.now,
+            chains,
+            placement: &self.placement,
+            awaits_nodes: false,
+        });
         let mut site = Site {
-            now: Now::default(),
+            now: self.now,
             locks: &mut self.locks,
             store: Store {
                 id: OWN,
                 shard: &mut self.shard,
                 placement: &self.placement,
             },
-            slots: None,
+            slots,
             table: self.table,
             time: self.time,
             commits: self.commits,
@@ -344,33 +357,6 @@ fn a_touched_watch_ends_the_visits_and_the_transaction_writes_nothing() {
         "{calls:?}"
     );
     assert_eq!(rig.spanning.len(), 0);
-}
-
-#[test]
-fn holds_of_slots_that_have_left_are_released_before_the_refusal() {
-    let mut rig = Rig::new();
-    rig.begin_on(&[0, 2]);
-    rig.acquired(0, 0, rig.hold(0));
-    let unserved = Hold {
-        unserved: true,
-        ..rig.hold(2)
-    };
-    let calls = rig.acquired(0, 2, unserved);
-    assert_eq!(releases(&calls).len(), 2);
-    assert!(
-        matches!(calls.last(), Some(Call::Answer(OWN, _))),
-        "{calls:?}"
-    );
-    rig.begin_exec(&[0]);
-    let unserved = Hold {
-        unserved: true,
-        ..rig.hold(0)
-    };
-    let calls = rig.acquired(1, 0, unserved);
-    let [Call::Release(..), Call::Ready(multi)] = &calls[..] else {
-        panic!("{calls:?}");
-    };
-    assert!(multi.unserved && multi.held.is_empty() && multi.gathered.is_empty());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::super::session::Session;
 use super::super::{Front, Message, monitor};
 use super::discarded;
 use super::plan::looks_at_all_keys;
+use crate::cluster::redirect::Door;
 use crate::command::{Dispatch, SessionRun};
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
@@ -110,9 +111,9 @@ impl Session<'_> {
     }
 }
 
-/// The reply to a transaction whose keys this node does not serve at present.
-const UNSERVED: &str = "TRYAGAIN The transaction's keys have moved to another node, or wait for it \
-                        to answer for them; nothing was done: send it again";
+/// The reply to a transaction that has waited until this node serves its keys.
+pub(super) const UNSERVED: &str = "TRYAGAIN The transaction's keys have moved to another node, or wait for it \
+                                   to answer for them; nothing was done: send it again";
 
 impl Front {
     /// Runs a transaction, or starts it. True if the reply comes later.
@@ -176,25 +177,27 @@ impl Front {
             debug_assert!(false, "keys held for a transaction that is not under way");
             return;
         };
-        let mut out = std::mem::take(&mut running.out);
-        let (dirty, resumed) = (held.dirty, held.resumed);
-        let unserved = held.unserved;
+        let (conn, mut out) = (running.header.conn, std::mem::take(&mut running.out));
+        let (dirty, resumed, unserved) = (held.dirty, held.resumed, held.unserved);
         let held = running.held.insert(held);
         held.admit();
         if resumed {
             return self.run_on(now, exec, running, out, fx);
         }
-        // A slot may have got its first copy since the check, and a clock may have jumped.
-        let spread = self.refused_spread(&mut running.batch);
-        let spread = spread.or_else(|| self.refused_by_clocks(now, &mut running.batch));
-        if unserved || spread.is_some() {
-            let why = spread.unwrap_or_else(|| UNSERVED.into());
+        // A slot may have moved or got its first copy since the check, and a clock may have jumped.
+        let refused = if unserved {
+            let door = self.connection(conn).map_or(Door::Plain, |c| c.door());
+            let moved = self.refused_queue(door, &mut running.batch);
+            moved.or_else(|| Some(UNSERVED.into()))
+        } else {
+            let spread = self.refused_spread(&mut running.batch);
+            spread.or_else(|| self.refused_by_clocks(now, &mut running.batch))
+        };
+        if let Some(why) = refused {
             Reply::new(&mut out, false).error(&why);
             running.batch.requests.clear();
         } else if dirty {
-            let resp3 = self
-                .connection(running.header.conn)
-                .is_some_and(|c| c.resp3);
+            let resp3 = self.connection(conn).is_some_and(|c| c.resp3);
             Reply::new(&mut out, resp3).null_array();
             running.dirty = true;
             running.batch.requests.clear();

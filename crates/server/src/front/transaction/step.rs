@@ -3,6 +3,7 @@
 use super::super::turn::Request;
 use super::super::{Front, Message};
 use super::begun::{Begun, given_up};
+use super::run::UNSERVED;
 use super::{TOO_LARGE, size_of_request};
 use crate::command::Dispatch;
 use rufous_base::{Args, Effects, Now, Output};
@@ -212,7 +213,12 @@ impl Front {
         fx: &mut Effects<Message>,
     ) {
         let (header, mut out) = (step.header, Output::default());
-        self.run_step(now, step, Some(&mut held), &mut out);
+        if held.unserved {
+            Reply::new(&mut out, header.resp3).error(&UNSERVED.into());
+            self.transactions.keep(step.batch);
+        } else {
+            self.run_step(now, step, Some(&mut held), &mut out);
+        }
         self.kernel.release_held(held, now, &header, out);
         self.deliver_outcomes(fx);
     }

@@ -234,3 +234,5 @@ mod leaving_tests;
 mod operate_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod waiting_tests;

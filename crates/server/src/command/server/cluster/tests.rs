@@ -354,7 +354,7 @@ fn who_waits_for_a_slot_that_nobody_has_is_told_so_after_a_while() {
 }
 
 /// The other member says that it has nothing of a slot.
-fn answer_for(rig: &mut Rig, from: NodeNo, slot: u16, since: u64) {
+pub(super) fn answer_for(rig: &mut Rig, from: NodeNo, slot: u16, since: u64) {
     let (now, mut fx) = (rig.now, Effects::default());
     for front in &mut rig.fronts {
         let worker = front.kernel.id().0;
@@ -468,8 +468,19 @@ fn without_a_mapping_nobody_answers_for_keys() {
     };
     let mut rig = Rig::with_config(2, config);
     let client = redirected(&mut rig);
-    let down = "-CLUSTERDOWN Hash slot not served\r\n";
-    assert_eq!(rig.run_on(client, "GET a"), down);
+    for command in ["GET a", "MGET {a}1 {a}2"] {
+        assert_eq!(rig.run_on(client, command), "", "it waits for a mapping");
+        for _ in 0..10 {
+            rig.advance_ms(190);
+        }
+        assert_eq!(rig.take(client), "", "{command}");
+        rig.advance_ms(190);
+        let reply = rig.take(client);
+        let down = "-CLUSTERDOWN This node has no mapping of slots yet";
+        assert!(reply.starts_with(down), "{reply}");
+        // What follows a request that waited in vain does not wait as long again.
+        rig.advance_ms(3_000);
+    }
     rig.check("READONLY", "+OK\r\n");
     Rig::new(1).check(
         "READONLY",
