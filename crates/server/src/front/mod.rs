@@ -137,6 +137,8 @@ pub struct Front {
     batch_started_us: u64,
     stopping: bool,
     stop_us: u64,
+    /// It stops, and waits for no other node any more.
+    parted: bool,
     stopped: bool,
     farewell: farewell::Farewell,
     pub counters: shared::Counters,
@@ -197,6 +199,7 @@ impl Front {
             batch_started_us: 0,
             stopping: false,
             stop_us: 0,
+            parted: false,
             stopped: false,
             farewell: farewell::Farewell::default(),
             counters: shared::Counters::default(),

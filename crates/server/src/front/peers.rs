@@ -3,7 +3,7 @@
 use super::{Front, Message};
 use crate::cluster::links::Links;
 use rufous_base::limits::{LEFT_PATIENCE_US, STOP_PATIENCE_US};
-use rufous_base::{Effects, Now, Until};
+use rufous_base::{Effects, Now, Until, WorkerId};
 use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::{Body, Class, Envelope};
 use std::sync::Arc;
@@ -82,12 +82,13 @@ impl Front {
 
     /// Ends sessions with other nodes before the node stops: after all requests that wait for other
     /// nodes are answered, and before the log is closed, which would miss their changes. True when
-    /// that is done.
+    /// that is done. A session of one worker has the acknowledgements for all: none ends before no
+    /// worker waits.
     pub(super) fn leaves_peers(&mut self, now: Now, fx: &mut Effects<Message>) -> bool {
         let has_waited = self.has_waited_to_stop(now);
-        let Some(links) = &mut self.links else {
+        if self.links.is_none() {
             return true;
-        };
+        }
         if self.kernel.awaits_chains() {
             if !has_waited {
                 return false;
@@ -95,7 +96,20 @@ impl Front {
             // The result of these is unknown.
             fx.abandon(Until::Passed);
         }
-        if !links.is_stopping() {
+        if !self.parted {
+            self.parted = true;
+            self.shared.part_from_peers();
+            // Others may wait for this one alone.
+            let (own, workers) = (self.id(), self.kernel.placement().workers());
+            let all = (0..workers).map(|worker| WorkerId(worker as u16));
+            let others = all.filter(|worker| *worker != own);
+            let wakes = others.map(|worker| (worker, Message::Tell(Box::new(|_, _| {}))));
+            fx.messages.extend(wakes);
+        }
+        if !self.shared.all_parted() && !has_waited {
+            return false;
+        }
+        if let Some(links) = self.links.as_mut().filter(|links| !links.is_stopping()) {
             links.stop(fx);
             self.forwarding.on_links_stopped();
         }

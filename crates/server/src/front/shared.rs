@@ -48,6 +48,8 @@ pub struct Shared {
     start_error: OnceLock<String>,
     /// Why the stopping node could not keep all data.
     loss: OnceLock<String>,
+    /// Workers of the stopping node that wait for no other node any more.
+    parted: AtomicUsize,
     /// Workers that have finished before the node ends.
     finished: AtomicUsize,
     /// `SHUTDOWN NOSAVE`: the node stops without a last snapshot.
@@ -80,6 +82,7 @@ impl Shared {
             guesses: Mutex::default(),
             start_error: OnceLock::new(),
             loss: OnceLock::new(),
+            parted: AtomicUsize::new(0),
             finished: AtomicUsize::new(0),
             no_last_save: AtomicBool::new(false),
         }
@@ -144,6 +147,16 @@ impl Shared {
     pub fn lose_data(&self, why: &str) {
         // The first reason is the cause of the others.
         let _ = self.loss.set(why.to_owned());
+    }
+
+    /// A worker of the stopping node waits for no other node any more.
+    pub(super) fn part_from_peers(&self) {
+        self.parted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether that holds for all workers.
+    pub(super) fn all_parted(&self) -> bool {
+        self.parted.load(Ordering::Relaxed) >= self.memory.len()
     }
 
     pub(super) fn finish_worker(&self) {

@@ -253,6 +253,14 @@ impl Rig {
         true
     }
 
+    /// The node stops.
+    pub(crate) fn stop(&mut self) {
+        for worker in 0..self.fronts.len() {
+            self.step(worker, Input::Stop, &[]);
+        }
+        self.settle();
+    }
+
     /// The client disconnects.
     pub(crate) fn disconnect(&mut self, client: Client) {
         let link = &mut self.links[client.0];

@@ -101,6 +101,23 @@ fn a_transaction_goes_to_the_node_that_gets_its_slot_meanwhile() {
     assert_eq!(waits.passes(100), moved);
 }
 
+/// One worker waits for a slot of the other, which has nothing to wait for.
+#[test]
+fn a_node_that_stops_keeps_its_sessions_until_no_worker_waits() {
+    let mut waits = Waits::new();
+    waits.transaction();
+    waits.rig.stop();
+    let ends = |waits: &Waits| -> Vec<bool> {
+        let links = waits.rig.fronts.iter().filter_map(|front| front.links());
+        links.map(|links| links.is_stopping()).collect()
+    };
+    assert_eq!(ends(&waits), [false; 2]);
+    waits.served();
+    assert_eq!(waits.passes(100), NEITHER);
+    waits.passes(100);
+    assert_eq!(ends(&waits), [true; 2]);
+}
+
 #[test]
 fn what_waits_in_vain_is_refused_after_five_seconds() {
     let mut waits = Waits::new();
