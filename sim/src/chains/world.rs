@@ -35,6 +35,10 @@ pub struct World {
     coordinator: Coordinator,
     pub(super) clients: Clients,
     faults: bool,
+    /// What is drawn for folders.
+    folders: Rng,
+    /// A folder was emptied, or put back as it was, already.
+    spoilt: bool,
 }
 
 impl World {
@@ -59,6 +63,8 @@ impl World {
             nodes,
             clients: Clients::default(),
             faults: true,
+            folders: Rng::new(plan.network.rotate_left(17)),
+            spoilt: false,
             rng: plan.rng,
         };
         let workers: Vec<u16> = world.nodes.values().map(Node::count).collect();

@@ -26,16 +26,15 @@ impl Effects {
 
 impl Store for Effects {
     fn apply(&mut self, slot: u16, effect: &[u8]) {
-        match self.refused == Some(slot) {
-            true => self.failed = Some(slot),
-            false => self.slots.entry(slot).or_default().push(effect.to_vec()),
+        if self.refused == Some(slot) {
+            return self.failed = Some(slot);
         }
+        self.slots.entry(slot).or_default().push(effect.to_vec());
     }
 
     fn clear(&mut self, slot: u16) -> bool {
-        let effects = self.slots.entry(slot).or_default();
-        effects.pop();
-        effects.is_empty()
+        self.slots.entry(slot).or_default().pop();
+        self.slots[&slot].is_empty()
     }
 
     fn begin_copy(&mut self, slot: u16) {
@@ -80,6 +79,7 @@ fn member(n: u16, workers: u16) -> Member {
         weight: 100,
         workers,
         drains: false,
+        folder: Default::default(),
     }
 }
 
@@ -119,6 +119,7 @@ impl World {
             learner: learner.map(NodeNo),
             born: 1,
             since: mapping.epoch,
+            ..Chain::default()
         };
         let mut ranges = Vec::new();
         for (at, slot) in SLOTS_USED.into_iter().enumerate() {

@@ -16,6 +16,7 @@ fn node(n: u8) -> Member {
         weight: 100,
         workers: 1,
         drains: false,
+        folder: Default::default(),
     }
 }
 
@@ -144,6 +145,7 @@ fn epochs_may_be_missed_but_not_undone() {
     };
     let nobody = Chain {
         since: 4,
+        phase: Default::default(),
         ..Chain::default()
     };
     let gone = Chains::of_ranges([(0..SLOTS as u16, nobody)]).expect("all slots");
@@ -173,6 +175,7 @@ fn a_learner_alone_never_follows_its_chain() {
         learner: Some(NodeNo(2)),
         born: 1,
         since: 4,
+        phase: Default::default(),
     };
     let after = |nos: &[u16]| {
         let nos: Vec<NodeNo> = nos.iter().map(|no| NodeNo(*no)).collect();
@@ -180,6 +183,7 @@ fn a_learner_alone_never_follows_its_chain() {
             members: Members::of(&nos).expect("few"),
             learner: None,
             since: 5,
+            phase: Default::default(),
             ..before
         }
     };
