@@ -125,6 +125,11 @@ impl World {
         let Some(best) = members.iter().find(|node| Some(node.no) == head) else {
             return Err("a node that was no member continues".to_owned());
         };
+        if best.keeps_all {
+            // It has every acknowledged write. It may continue without members that are away, which
+            // may have others.
+            return Ok(());
+        }
         let rank = |node: &&Node| node.run.as_ref()?.replica.copy_of(SLOT);
         if members.iter().any(|node| rank(node) > rank(best)) {
             return Err(format!(

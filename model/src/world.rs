@@ -122,6 +122,7 @@ impl World {
                 continue;
             };
             let mut report = Report::new(node.incarnation, true, false);
+            report.keeps_all = node.keeps_all;
             // A node reports what its log has.
             let is_synced = node.synced == node.log.len();
             for (slot, copy) in run.replica.held().filter(|_| is_synced) {
@@ -129,8 +130,11 @@ impl World {
             }
             held.hear(node.no, report);
         }
+        // However long ago the others have stopped.
+        let away = self.nodes.iter().map(|node| (node.no, u64::MAX));
         Seen {
             alive: alive.collect(),
+            away_ms: away.collect(),
             learned,
             held,
             ..Seen::default()

@@ -38,6 +38,8 @@ pub struct AboutCopies {
     pub accepts: bool,
     /// The files may lack writes that were acknowledged.
     pub may_lack: bool,
+    /// They have everything that the node has ever logged.
+    pub keeps_all: bool,
 }
 
 /// No holder of the lock panics, and the data would be valid even then.
@@ -128,6 +130,7 @@ impl Reports {
             logs: about.logs,
             accepts: about.accepts,
             may_lack: about.may_lack,
+            keeps_all: about.keeps_all,
         }
     }
 
@@ -176,6 +179,7 @@ impl Reports {
 fn report_of(learned: &Learned) -> Report {
     let mut report = Report::new(learned.incarnation, learned.logs, learned.accepts);
     report.may_lack = learned.may_lack;
+    report.keeps_all = learned.keeps_all;
     for slots in &learned.held {
         let copy = Copy {
             since: slots.since,
@@ -221,6 +225,7 @@ mod tests {
             logs: true,
             accepts: false,
             may_lack: true,
+            keeps_all: false,
         };
         let copy = |seq| Some(Copy { since: 3, seq });
         reports.tell_held(0, about, &[(1, copy(5)), (2, copy(5)), (3, None)]);

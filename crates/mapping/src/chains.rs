@@ -247,6 +247,15 @@ impl Chain {
         self == before || self.is_halt_of(before) || self.is_confirmed(before)
     }
 
+    /// Whether this is another chain that was confirmed and halted since.
+    fn has_gone_through(&self, before: &Chain) -> bool {
+        let confirmed = Chain {
+            phase: Phase::Acts,
+            ..*before
+        };
+        !before.is_halted() && self.is_halt_of(&confirmed)
+    }
+
     /// Whether this is another chain, halted. Members that an operator has removed may be missing.
     fn is_halt_of(&self, before: &Chain) -> bool {
         let mut halted = before.halted();
@@ -265,7 +274,7 @@ impl Chain {
 
     /// Whether this may be the chain some epochs after `epoch`, in which `before` was the chain.
     pub(crate) fn comes_after(&self, before: &Chain, epoch: u64) -> Result<(), Invalid> {
-        if self.is_same(before) {
+        if self.is_same(before) || self.has_gone_through(before) {
             return Ok(());
         }
         let was_born = !before.members.is_empty();

@@ -152,7 +152,7 @@ pub(super) struct Node {
     /// The last start before this one with the same folder.
     pub(super) after: u64,
     /// Its folder was never emptied, or put back as it was.
-    keeps_all: bool,
+    pub(super) keeps_all: bool,
     /// While it is down: the last start with the folder that it has now instead.
     spoilt: Option<u64>,
     /// An earlier state of its folder.

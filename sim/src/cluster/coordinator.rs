@@ -10,6 +10,7 @@ use crate::node::plan::Mode;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
 use rufous_cluster::control::{Action, Control, Kept, Outcome, Settings, Stored, View};
+use rufous_kernel::worker::Past;
 use rufous_mapping::planner::{Health, Held, Learned, Limits, Report};
 use rufous_mapping::{Chain, Chains, Mapping, Member, NodeId, NodeNo};
 use rufous_wire::mapping::{decode_health, encode, encode_announcement};
@@ -213,6 +214,8 @@ impl World {
         if let Some(no) = coordinator.number_of(found.id) {
             let logs = self.plan.mode != Mode::Off;
             let mut report = Report::new(found.incarnation, logs, false);
+            let past = cluster.map_or(Past::Unknown, |cluster| cluster.past);
+            report.keeps_all = past == Past::Whole;
             for seat in &found.seats {
                 for (slot, copy) in seat.front.kernel.held() {
                     report.add(slot..slot + 1, copy);

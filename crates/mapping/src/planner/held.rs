@@ -6,9 +6,12 @@
 //! writes continues, and it is chosen when all members have reported. A member whose files are
 //! gone reports that it has nothing; a member with files from the past reports an earlier chain, or
 //! fewer writes, and is recognised where a later start of its node is known ([`Folder`]): then its copy
-//! does not continue. While a member is away, or no member has a copy, the slot waits: writes that were
-//! acknowledged may be in files that are missing. The operator can end that wait: with
-//! `cluster-accept-loss`, or by removing a member that is away.
+//! does not continue.
+//!
+//! While a member is away, the slot waits for some seconds, and then continues with a copy that
+//! certainly has everything ([`Report::keeps_all`]). If there is none, or no member has a copy, the slot waits
+//! for the operator: writes that were acknowledged may be in files that are missing. The operator ends
+//! that with `cluster-accept-loss`, or by removing a member that is away.
 //!
 //! A copy of an earlier chain than the last one that acted continues only if no member has a later one.
 //! Then either no member had begun to act by that chain, or all of their files are from the past:
@@ -48,6 +51,8 @@ pub struct Report {
     pub accepts: bool,
     /// Its files may lack writes that it has acknowledged.
     pub may_lack: bool,
+    /// Its files have everything that it has ever logged.
+    pub keeps_all: bool,
     /// By the first slot: the slot after the range, and the copy of each of its slots, if there is
     /// one. Slots in no range are not reported.
     pub slots: BTreeMap<u16, (u16, Option<Copy>)>,
@@ -60,6 +65,7 @@ impl Report {
             logs,
             accepts,
             may_lack: false,
+            keeps_all: false,
             slots: BTreeMap::new(),
         }
     }
@@ -186,6 +192,20 @@ pub(super) fn decide<'a>(
         (_, Some((no, ..))) if planted::is(Planted::FirstBack) => {
             return Verdict::Continues(*no, Loss::None);
         }
+        (Some((waits, Presence::Away(ms))), _) => {
+            // Nothing was acknowledged without this one; others may still be about to come back.
+            let whole = reports
+                .iter()
+                .copied()
+                .filter(|(_, report, ..)| report.keeps_all);
+            let whole: Vec<Reported<'_>> = whole.collect();
+            let found = best(&whole, |folder| !folder.is_behind());
+            let silent = members().any(|(_, presence)| matches!(presence, Presence::Silent));
+            return match found.filter(|_| ms >= reunion_ms && !silent) {
+                Some((no, _)) => Verdict::Continues(no, Loss::None),
+                None => Verdict::Waits(waits),
+            };
+        }
         (Some((no, _)), _) => return Verdict::Waits(no),
         _ => {}
     }
@@ -269,6 +289,7 @@ mod tests {
         logs: bool,
         accepts: bool,
         may_lack: bool,
+        keeps_all: bool,
         is_only: bool,
     }
 
@@ -276,6 +297,7 @@ mod tests {
         logs: true,
         accepts: false,
         may_lack: false,
+        keeps_all: false,
         is_only: false,
     };
     const ACCEPTED: Case = Case {
@@ -295,6 +317,7 @@ mod tests {
         let reports = all.iter().map(|is| {
             let mut report = Report::new(1, case.logs, case.accepts);
             report.may_lack = case.may_lack;
+            report.keeps_all = case.keeps_all;
             let copy = match *is {
                 With(since, seq) | Past(since, seq) => Some(Copy { since, seq }),
                 _ => None,
@@ -380,6 +403,22 @@ mod tests {
         check(LOGGED, &[Without, Away], Verdict::Waits(NodeNo(1)));
         check(LOGGED, &[With(9, 5), Removed], continues(0, Loss::None));
         check(ACCEPTED, &[With(8, 5), Away], continues(0, Loss::Earlier));
+    }
+
+    #[test]
+    fn it_continues_without_a_member_that_is_away_if_another_certainly_has_all() {
+        let whole = Case {
+            keeps_all: true,
+            ..LOGGED
+        };
+        check(whole, &[Away, With(9, 5)], continues(1, Loss::None));
+        check(
+            whole,
+            &[With(9, 4), With(9, 5), Away],
+            continues(1, Loss::None),
+        );
+        check(whole, &[Away, Past(9, 5)], Verdict::Waits(NodeNo(0)));
+        check(whole, &[Away, Without], Verdict::Waits(NodeNo(0)));
     }
 
     #[test]

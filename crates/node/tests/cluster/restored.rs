@@ -60,7 +60,7 @@ impl Cluster {
             .args(["server", "--bind", "127.0.0.1", "--workers", "2"])
             .args(["--admin-port", "0", "--pin", "no", "--save", ""])
             .args(["--appendonly", "yes", "--appendfsync", "always"])
-            .args(["--snapshot-retention", "3"])
+            .args(["--snapshot-retention", "3", "--log-segment-size", "4mb"])
             .args(["--port", &(self.port + node as u16).to_string()])
             .args(["--cluster-name", "birds", "--cluster-copies", "2"])
             .args(["--cluster-id", &format!("{:040x}", node + 1)])

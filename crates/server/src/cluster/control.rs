@@ -17,7 +17,7 @@ use rufous_coordinator as coordinator;
 use rufous_coordinator::{Coordinator, Proposed};
 use rufous_kernel::replicate::member::MOST_NODES;
 use rufous_mapping::planner::{Limits, Loss};
-use rufous_mapping::{Mapping, NodeId, NodeNo, Was};
+use rufous_mapping::{Mapping, NodeId, NodeNo, Phase, Was};
 use rufous_wire::mapping::{decode_health, encode, encode_announcement};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,6 +25,9 @@ use std::time::{Duration, Instant};
 
 /// Longest time between two decisions: some depend on time alone.
 const PERIOD: Duration = Duration::from_millis(250);
+
+/// By then all workers have reported for the first time.
+const BEGUN: Duration = Duration::from_secs(1);
 
 /// Observes and acts for one node.
 struct Hands<C> {
@@ -311,10 +314,30 @@ impl<C: Coordinator> Hands<C> {
                 None => tracing::info!("lattice keys are served"),
             }
         }
-        if let Some(run) = self.cluster.run.as_ref().filter(|_| health.serves) {
+        // Without a reason, all lattice keys are served, or there are none.
+        let is_begun = self.began.elapsed() > BEGUN;
+        let is_served = health.serves || is_begun && health.waits.is_none();
+        let is_whole = is_served && self.has_no_copy_that_waits();
+        if let Some(run) = self.cluster.run.as_ref().filter(|_| is_whole) {
             run.is_whole_later();
         }
         self.cluster.about.set_health(health);
+    }
+
+    /// Whether this start has dealt with every slot of which the node had a copy: until then its files
+    /// may lack writes of theirs.
+    fn has_no_copy_that_waits(&self) -> bool {
+        let local = &self.cluster.common.local;
+        let (me, mapping) = (NodeId(local.id), self.control.mapping());
+        let own = mapping.and_then(|mapping| mapping.number_of(me));
+        let Some((mapping, own)) = mapping.zip(own) else {
+            return false;
+        };
+        let is_known = mapping.members[&own].incarnation == local.incarnation;
+        let mut chains = mapping.chains.ranges().map(|(_, chain)| chain);
+        is_known
+            && !chains
+                .any(|chain| chain.phase != Phase::Acts && chain.holders().any(|no| no == own))
     }
 
     /// Announces changes of this node, until the coordinator has them.

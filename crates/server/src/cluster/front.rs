@@ -148,6 +148,7 @@ impl Front {
                 accepts: cluster.is_some_and(|cluster| cluster.settings.accept_loss),
                 may_lack: self.config.appendfsync != AppendFsync::Always
                     && cluster.is_some_and(|cluster| cluster.past == Past::Unknown),
+                keeps_all: cluster.is_some_and(|cluster| cluster.past == Past::Whole),
             };
             let reports = &links.common().reports;
             let is_news = reports.tell_held(self.kernel.id().0, copies, &self.kernel.held());

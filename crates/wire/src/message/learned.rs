@@ -21,6 +21,9 @@ pub struct Learned {
     /// Its files may lack writes that it has acknowledged.
     #[prost(bool, tag = "6")]
     pub may_lack: bool,
+    /// They have everything that it has ever logged.
+    #[prost(bool, tag = "7")]
+    pub keeps_all: bool,
 }
 
 /// Slots of which the sender has equal copies, or none.

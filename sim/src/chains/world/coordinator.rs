@@ -16,8 +16,9 @@ pub(super) struct Coordinator {
     /// The mapping as nodes receive it: slots that are not looked at have no owner.
     told: Arc<Mapping>,
     pub(super) seen: Seen,
-    /// What each node has last reported of slots of whose chains no node acts, with its incarnation.
-    held: BTreeMap<NodeNo, (u64, BTreeMap<u16, Option<Copy>>)>,
+    /// What each node has last reported of slots of whose chains no node acts, with its incarnation,
+    /// and whether its folder has all that it ever had.
+    held: BTreeMap<NodeNo, (u64, bool, BTreeMap<u16, Option<Copy>>)>,
     /// When it last received a message from each node.
     heard: BTreeMap<NodeNo, u64>,
     pub(super) away_until: u64,
@@ -95,16 +96,17 @@ impl Coordinator {
             self.seen.learned.add(slot..slot + 1, no, since);
         }
         let held = node.workers.iter().flat_map(|worker| worker.replica.held());
-        self.held
-            .insert(node.no, (node.incarnation, held.collect()));
+        let held = (node.incarnation, node.keeps_all, held.collect());
+        self.held.insert(node.no, held);
     }
 
     /// What nodes have of slots of whose chains no node acts. Of those that are not looked at all have
     /// the same.
     fn hear_held(&mut self) {
         self.seen.held.clear();
-        for (no, (incarnation, slots)) in &self.held {
+        for (no, (incarnation, keeps_all, slots)) in &self.held {
             let mut report = Report::new(*incarnation, true, false);
+            report.keeps_all = *keeps_all;
             for (range, chain) in self.mapping.chains.ranges() {
                 if chain.phase == Phase::Acts {
                     continue;

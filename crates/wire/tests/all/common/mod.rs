@@ -189,6 +189,7 @@ fn held() -> Learned {
         logs: true,
         accepts: true,
         may_lack: true,
+        keeps_all: true,
     }
 }
 
