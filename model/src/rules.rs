@@ -21,12 +21,8 @@ pub enum Own {
 }
 
 /// All, with the names on the command line and the search that notices each.
-pub const ALL: [(&str, Off); 18] = [
+pub const ALL: [(&str, Off); 17] = [
     ("first-back", Off::Mapping(mapping::Planted::FirstBack)),
-    (
-        "dropped-at-once",
-        Off::Mapping(mapping::Planted::DroppedAtOnce),
-    ),
     ("epoch-alone", Off::Mapping(mapping::Planted::EpochAlone)),
     (
         "sequence-alone",
