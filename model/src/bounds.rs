@@ -18,6 +18,8 @@ pub struct Bounds {
     pub writes: usize,
     /// Ends of nodes; each may lose what is not synced.
     pub ends: usize,
+    /// Folders that are emptied, or put back as they were earlier, while their node is down.
+    pub spoils: usize,
     /// Live nodes that the coordinator takes for dead.
     pub suspicions: usize,
     /// Links between nodes that break, with the messages on them, and work again.
@@ -34,12 +36,14 @@ pub fn small() -> Vec<(&'static str, Bounds)> {
         sync: Sync::Always,
         writes: 1,
         ends: 2,
+        spoils: 1,
         suspicions: 0,
         breaks: 0,
         leases: 1,
     };
     let suspected = Bounds {
         ends: 0,
+        spoils: 0,
         suspicions: 1,
         breaks: 1,
         leases: 2,
@@ -47,6 +51,7 @@ pub fn small() -> Vec<(&'static str, Bounds)> {
     };
     let later = Bounds {
         sync: Sync::Later,
+        spoils: 0,
         ..bounds.clone()
     };
     vec![
@@ -64,6 +69,7 @@ pub fn large() -> Vec<(&'static str, Bounds)> {
         sync: Sync::Always,
         writes: 6,
         ends: 6,
+        spoils: 1,
         suspicions: 2,
         breaks: 2,
         leases: 6,
@@ -74,6 +80,7 @@ pub fn large() -> Vec<(&'static str, Bounds)> {
     };
     let later = Bounds {
         sync: Sync::Later,
+        spoils: 0,
         ..two.clone()
     };
     vec![

@@ -1,8 +1,8 @@
 //! What has to hold in every state, and what has to come when faults end.
 
-use crate::bounds::Sync;
-use crate::node::SLOT;
+use crate::node::{Mark, SLOT};
 use crate::world::{Action, World};
+use rufous_mapping::NodeNo;
 
 /// Rounds of healing: enough for some epochs and a copy.
 const ROUNDS: usize = 40;
@@ -28,10 +28,29 @@ impl World {
                 }
             }
         }
+        self.check_copies()
+    }
+
+    /// Copies with the same name are the same: otherwise a checksum would have to tell them apart.
+    fn check_copies(&self) -> Result<(), String> {
+        let whole = self.nodes.iter().flat_map(|node| &node.log);
+        let whole = whole.filter_map(|image| match image.mark {
+            Mark::Whole(copy) => Some((copy, &image.content)),
+            _ => None,
+        });
+        let whole: Vec<_> = whole.collect();
+        for (at, (copy, content)) in whole.iter().enumerate() {
+            let same = whole[..at]
+                .iter()
+                .find(|(other, has)| other == copy && has != content);
+            if same.is_some() {
+                return Err(format!("two copies differ, and both are {copy:?}"));
+            }
+        }
         Ok(())
     }
 
-    /// Without further faults the slot is served again.
+    /// Without further faults the slot is served again, unless all copies of it were spoilt.
     pub fn heal(&self) -> Result<(), String> {
         let mut world = self.clone();
         for _ in 0..ROUNDS {
@@ -54,12 +73,8 @@ impl World {
             }
         }
         let chain = world.chain();
-        let head = chain.head().map(|no| &world.nodes[usize::from(no.0)]);
-        let head = head.and_then(|node| node.run.as_ref());
-        if world.bounds.sync == Sync::Later
-            && head.is_some_and(|run| run.replica.complete_seq(SLOT).is_none())
-        {
-            // All have stopped, and the member chosen to continue has lost the end of a copy.
+        let spoilt = |no: &NodeNo| world.nodes[usize::from(no.0)].spoilt;
+        if chain.is_halted() && chain.members.iter().all(spoilt) {
             return Ok(());
         }
         if world.is_served() {

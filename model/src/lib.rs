@@ -1,6 +1,6 @@
 //! A model of chains alone: nodes with one slot, whose members stop, lose what they had not
-//! synced, come back, and are suspected, in every order within small bounds, or at random within
-//! larger ones.
+//! synced, come back with emptied or old folders, and are suspected, in every order within small
+//! bounds, or at random within larger ones.
 //!
 //! It drives the code that nodes run: [`rufous_chain::Replica`] orders and copies writes, and
 //! [`rufous_mapping::planner`] plans epochs. Its own are only what surrounds them: logs, links that

@@ -2,6 +2,7 @@
 
 use crate::bounds::Sync;
 use rufous_chain::{Envelope, Peer, Replica, Store};
+use rufous_mapping::planner::Copy;
 use rufous_mapping::{Member, NodeId, NodeNo};
 use std::collections::VecDeque;
 
@@ -17,7 +18,7 @@ pub type Content = Vec<u8>;
 pub enum Mark {
     Nothing,
     Part,
-    Whole(u64),
+    Whole(Copy),
 }
 
 /// What a log's replay gives, up to one of its records.
@@ -91,6 +92,10 @@ pub struct Node {
     pub log: Vec<Image>,
     /// So many of them are synced.
     pub synced: usize,
+    /// Its folder was emptied or is of the past, and it has not copied the slot since.
+    pub spoilt: bool,
+    /// Its folder has all that it has logged.
+    pub keeps_all: bool,
 }
 
 impl Node {
@@ -101,6 +106,8 @@ impl Node {
             run: None,
             log: Vec::new(),
             synced: 0,
+            spoilt: false,
+            keeps_all: true,
         }
     }
 
@@ -119,16 +126,18 @@ impl Node {
             weight: 1,
             workers: 1,
             drains: false,
+            folder: Default::default(),
         }
     }
 
     pub fn start(&mut self, incarnation: u64, now_us: u64) {
         let last = self.log.last();
         let mut replica = Replica::new(self.no, 0, 1, incarnation, LEASE_US, Some(now_us));
+        replica.set_keeps_all(self.keeps_all);
         match last.map_or(Mark::Nothing, |image| image.mark) {
             Mark::Nothing => {}
             Mark::Part => replica.found_incomplete(SLOT),
-            Mark::Whole(seq) => replica.restore(SLOT, seq),
+            Mark::Whole(copy) => replica.restore(SLOT, copy),
         }
         let content = last.map(|image| image.content.clone());
         self.incarnation = incarnation;
@@ -149,8 +158,8 @@ impl Node {
         let Some(run) = &self.run else {
             return;
         };
-        let mark = match run.replica.complete_seq(SLOT) {
-            Some(seq) => Mark::Whole(seq),
+        let mark = match run.replica.copy_of(SLOT) {
+            Some(copy) => Mark::Whole(copy),
             None if run.replica.has_part(SLOT) => Mark::Part,
             None => Mark::Nothing,
         };

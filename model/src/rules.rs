@@ -16,14 +16,23 @@ pub enum Off {
 pub enum Own {
     /// Messages leave before the log has what they tell.
     SentBeforeLogged,
+    /// Each folder counts its node's starts: an emptied or old one counts some of them again.
+    StartsCounted,
 }
 
 /// All, with the names on the command line and the search that notices each.
-pub const ALL: [(&str, Off); 12] = [
+pub const ALL: [(&str, Off); 17] = [
+    ("first-back", Off::Mapping(mapping::Planted::FirstBack)),
+    ("epoch-alone", Off::Mapping(mapping::Planted::EpochAlone)),
+    (
+        "sequence-alone",
+        Off::Mapping(mapping::Planted::SequenceAlone),
+    ),
     (
         "restart-unnoticed",
         Off::Mapping(mapping::Planted::RestartUnnoticed),
     ),
+    ("old-mark-kept", Off::Chain(chain::Planted::OldMarkKept)),
     ("not-outwaited", Off::Chain(chain::Planted::NotOutwaited)),
     (
         "grants-forgotten",
@@ -44,6 +53,7 @@ pub const ALL: [(&str, Off); 12] = [
         Off::Chain(chain::Planted::BehindForgotten),
     ),
     ("sent-before-logged", Off::Own(Own::SentBeforeLogged)),
+    ("starts-counted", Off::Own(Own::StartsCounted)),
 ];
 
 impl Off {

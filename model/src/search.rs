@@ -128,7 +128,7 @@ fn walk(first: &World, rng: &mut Rng, states: &mut usize) -> Result<(), Broken> 
 fn is_fault(action: Action) -> bool {
     matches!(
         action,
-        Action::End(..) | Action::Miss(_) | Action::Break(..) | Action::Pass
+        Action::End(..) | Action::Spoil(..) | Action::Miss(_) | Action::Break(..) | Action::Pass
     )
 }
 

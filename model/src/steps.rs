@@ -1,10 +1,11 @@
 //! What each action does.
 
 use crate::bounds::Sync;
-use crate::node::{Node, Pending, SLOT};
+use crate::node::{Node, Pending, Run, SLOT};
 use crate::rules::Own;
 use crate::world::{Action, World};
 use rufous_chain::{Envelope, Peer, Replica};
+use rufous_mapping::{Mapping, Phase};
 use std::sync::Arc;
 
 impl World {
@@ -25,6 +26,12 @@ impl World {
             Action::Plan => return self.plan(),
             Action::TakeUp(at) => return self.take_up(at),
             Action::End(at, kept) => self.end(at, kept),
+            Action::Spoil(at, to) => {
+                self.left.spoils -= 1;
+                let node = &mut self.nodes[at];
+                node.log.truncate(to);
+                (node.synced, node.spoilt, node.keeps_all) = (to, true, false);
+            }
             Action::Start(at) => self.start(at),
             Action::Miss(at) => {
                 if self.nodes[at].run.is_some() {
@@ -92,32 +99,49 @@ impl World {
         next.check()
             .and(next.follows(&self.mapping))
             .map_err(|wrong| format!("the planner plans what may not be: {wrong}"))?;
-        let stopped = self.all_have_stopped();
+        let before = Arc::clone(&self.mapping);
         self.set_mapping(next);
-        if stopped && self.bounds.sync == Sync::Later {
-            self.forgive();
+        if before.chains.of(SLOT).is_halted() && !self.chain().is_halted() {
+            self.forgive(&before)?;
         }
         self.learned.clear();
         (0..self.nodes.len()).for_each(|at| self.look_at_learned(at));
         Ok(())
     }
 
-    /// Whether no member of the chain has run since the mapping named it.
-    fn all_have_stopped(&self) -> bool {
-        let members = self.chain().members.iter();
-        let mut starts = members.map(|no| (no, self.nodes[usize::from(no.0)].incarnation));
-        starts.all(|(no, now)| self.mapping.members[no].incarnation != now)
-    }
-
-    /// Less may be durable than was acknowledged: what the member that continues lacks is lost. A
-    /// member of the chain before may show it as long as it has leases.
-    fn forgive(&mut self) {
-        if let Some(head) = self.chain().head() {
-            let left = self.nodes[usize::from(head.0)].content();
-            let lost = (1..=self.writes).filter(|write| !left.contains(write));
-            self.lost = lost.collect();
-            self.owe(&[]);
+    /// Where all copies are from the past, or less was durable than acknowledged, the best copy
+    /// continues; what it lacks is lost. A member of the chain before may show that as long as it has leases.
+    fn forgive(&mut self, before: &Mapping) -> Result<(), String> {
+        let before = before.chains.of(SLOT);
+        let members = before
+            .members
+            .iter()
+            .map(|no| &self.nodes[usize::from(no.0)]);
+        let members: Vec<&Node> = members.collect();
+        if self.bounds.sync == Sync::Always && !members.iter().all(|node| node.spoilt) {
+            return Ok(());
         }
+        let head = self.chain().head();
+        let Some(best) = members.iter().find(|node| Some(node.no) == head) else {
+            return Err("a node that was no member continues".to_owned());
+        };
+        if best.keeps_all {
+            // It has every acknowledged write. It may continue without members that are away, which
+            // may have others.
+            return Ok(());
+        }
+        let rank = |node: &&Node| node.run.as_ref()?.replica.copy_of(SLOT);
+        if members.iter().any(|node| rank(node) > rank(best)) {
+            return Err(format!(
+                "{} continues, and another member has more",
+                best.no
+            ));
+        }
+        let left = best.content();
+        let lost = (1..=self.writes).filter(|write| !left.contains(write));
+        self.lost = lost.collect();
+        self.owe(&[]);
+        Ok(())
     }
 
     fn owe(&mut self, writes: &[u8]) {
@@ -140,6 +164,7 @@ impl World {
         self.left.ends -= 1;
         let node = &mut self.nodes[at];
         node.run = None;
+        node.keeps_all &= kept == node.log.len();
         node.log.truncate(kept);
         node.synced = kept;
         self.links.retain(|(from, to), _| *from != at && *to != at);
@@ -148,7 +173,11 @@ impl World {
     pub(crate) fn start(&mut self, at: usize) {
         self.starts += 1;
         let node = &mut self.nodes[at];
-        let incarnation = self.starts;
+        let incarnation = match self.off {
+            // The number of records stands for the starts that the folder has seen.
+            Some(Own::StartsCounted) => 1 + u64::from(!node.log.is_empty()),
+            _ => self.starts,
+        };
         node.start(incarnation, self.now_us);
         self.alive.insert(at, incarnation);
         let others = (0..self.nodes.len()).filter(|other| *other != at);
@@ -267,6 +296,14 @@ impl World {
         {
             let shown = run.data.content.clone();
             self.owe(&shown);
+        }
+        let chain = *self.chain();
+        let node = &mut self.nodes[at];
+        let acts = |run: &&Run| run.replica.epoch() == self.mapping.epoch;
+        let run = node.run.as_ref().filter(acts);
+        let copy = run.and_then(|run| run.replica.copy_of(SLOT));
+        if copy.is_some_and(|copy| copy.since == chain.since) && chain.phase == Phase::Acts {
+            node.spoilt = false;
         }
     }
 }

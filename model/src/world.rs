@@ -1,11 +1,11 @@
 //! All nodes, and what may happen next.
 
 use crate::bounds::Bounds;
-use crate::node::{Node, SLOT};
+use crate::node::{Mark, Node, SLOT};
 use crate::rules::Own;
 use rufous_base::limits::SLOTS;
 use rufous_chain::Envelope;
-use rufous_mapping::planner::{self, Learned, Limits, Seen};
+use rufous_mapping::planner::{self, Held, Learned, Limits, Report, Seen};
 use rufous_mapping::{Chain, Chains, Mapping, NodeNo};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -28,6 +28,8 @@ pub enum Action {
     TakeUp(usize),
     /// A node ends, and keeps so many records of its log.
     End(usize, usize),
+    /// A node that is down comes to have so many records: those of an earlier time, or none.
+    Spoil(usize, usize),
     Start(usize),
     /// The coordinator takes a node for dead.
     Miss(usize),
@@ -44,6 +46,7 @@ pub enum Action {
 pub struct Left {
     pub writes: usize,
     pub ends: usize,
+    pub spoils: usize,
     pub suspicions: usize,
     pub breaks: usize,
     pub leases: usize,
@@ -79,6 +82,7 @@ impl World {
             left: Left {
                 writes: bounds.writes,
                 ends: bounds.ends,
+                spoils: bounds.spoils,
                 suspicions: bounds.suspicions,
                 breaks: bounds.breaks,
                 leases: bounds.leases,
@@ -112,9 +116,27 @@ impl World {
         for (no, since) in &self.learned {
             learned.add(SLOT..SLOT + 1, *no, *since);
         }
+        let mut held = Held::default();
+        for node in &self.nodes {
+            let Some(run) = &node.run else {
+                continue;
+            };
+            let mut report = Report::new(node.incarnation, true, false);
+            report.keeps_all = node.keeps_all;
+            // A node reports what its log has.
+            let is_synced = node.synced == node.log.len();
+            for (slot, copy) in run.replica.held().filter(|_| is_synced) {
+                report.add(slot..slot + 1, copy);
+            }
+            held.hear(node.no, report);
+        }
+        // However long ago the others have stopped.
+        let away = self.nodes.iter().map(|node| (node.no, u64::MAX));
         Seen {
             alive: alive.collect(),
+            away_ms: away.collect(),
             learned,
+            held,
             ..Seen::default()
         }
     }
@@ -146,6 +168,10 @@ impl World {
                 Some(_) => self.actions_of(at, &mut all),
                 None => {
                     all.push(Action::Start(at));
+                    if self.left.spoils > 0 && !node.spoilt {
+                        let earlier = (0..node.log.len()).filter(|to| self.is_other(at, *to));
+                        all.extend(earlier.map(|to| Action::Spoil(at, to)));
+                    }
                     if self.alive.contains_key(&at) {
                         all.push(Action::Miss(at));
                     }
@@ -166,6 +192,13 @@ impl World {
             all.push(Action::Pass);
         }
         all
+    }
+
+    /// Whether so many records of a log say something else than all of them.
+    fn is_other(&self, at: usize, count: usize) -> bool {
+        let log = &self.nodes[at].log;
+        let is_whole = |to: usize| matches!(log[to - 1].mark, Mark::Whole(_));
+        count == 0 || log[count - 1] != log[log.len() - 1] && is_whole(count)
     }
 
     fn actions_of(&self, at: usize, all: &mut Vec<Action>) {

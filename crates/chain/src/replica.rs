@@ -21,6 +21,7 @@ use crate::message::{Envelope, Message};
 use crate::peer::Peer;
 use crate::planted::{self, Planted};
 use crate::slot::{Out, SlotChain};
+use rufous_mapping::planner::Copy;
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -78,6 +79,10 @@ pub struct Replica {
     taught: Vec<u16>,
     /// Slots that wait for this node to be taken out of their chains.
     broken: BTreeSet<u16>,
+    /// Slots of whose chains no node acts: the leader has to know what this one has.
+    asked: BTreeSet<u16>,
+    /// The node's files have all that it has logged since it exists.
+    keeps_all: bool,
     /// Slots whose chain has changed, or become active, since the last query.
     changed: BTreeSet<u16>,
     leases: Leases,
@@ -126,6 +131,8 @@ impl Replica {
             cleared: BTreeSet::new(),
             taught: Vec::new(),
             broken: BTreeSet::new(),
+            asked: BTreeSet::new(),
+            keeps_all: false,
             changed: BTreeSet::new(),
             leases: Leases::new(lease_us, started_us),
             peers: BTreeSet::new(),
@@ -150,9 +157,14 @@ impl Replica {
         self.mapping.as_ref()
     }
 
-    /// A slot's data was on disk when the node started, up to this write.
-    pub fn restore(&mut self, slot: u16, seq: u64) {
-        self.entry(slot).restore(seq);
+    /// The node's files have all that its earlier starts have logged.
+    pub fn set_keeps_all(&mut self, keeps_all: bool) {
+        self.keeps_all = keeps_all;
+    }
+
+    /// This copy of a slot was on disk when the node started.
+    pub fn restore(&mut self, slot: u16, copy: Copy) {
+        self.entry(slot).restore(copy);
     }
 
     /// A part of a slot was on disk when the node started: it has to be dropped before the slot is
@@ -246,10 +258,9 @@ impl Replica {
         self.activate_at.is_some()
     }
 
-    /// The last write of a slot, if all of the slot's data is here.
-    pub fn complete_seq(&self, slot: u16) -> Option<u64> {
-        let slot = self.slots.get(&slot)?;
-        slot.is_complete().then_some(slot.seq)
+    /// This node's copy of a slot, if all of the slot's data is here.
+    pub fn copy_of(&self, slot: u16) -> Option<Copy> {
+        self.slots.get(&slot)?.copy_here()
     }
 
     /// The position of the last write.
@@ -315,7 +326,7 @@ impl Replica {
         }) else {
             return;
         };
-        if slot.is_broken() {
+        if slot.is_broken() || slot.is_idle() {
             return;
         }
         if slot.waits_to_own() {
@@ -372,7 +383,7 @@ impl Replica {
         }
         let mut out = Out::new();
         self.activate_at = None;
-        for (number, slot) in self.slots.iter_mut().filter(|(_, slot)| !slot.is_active()) {
+        for (number, slot) in self.slots.iter_mut().filter(|(_, slot)| slot.may_act()) {
             let until = self.leases.outwait(slot.chain.since, mono_us);
             match until.filter(|_| !planted::is(Planted::NotOutwaited)) {
                 None => {

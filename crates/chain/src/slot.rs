@@ -8,7 +8,8 @@ use crate::message::{Item, Message};
 use crate::planted::{self, Planted};
 use crate::replica::Store;
 use learn::Learning;
-use rufous_mapping::{Chain, NodeNo};
+use rufous_mapping::planner::Copy;
+use rufous_mapping::{Chain, NodeNo, Phase};
 use std::collections::{BTreeMap, BTreeSet};
 use unacked::Unacked;
 
@@ -20,6 +21,8 @@ pub(crate) struct SlotChain {
     pub(crate) chain: Chain,
     /// The last write that was applied here.
     pub(crate) seq: u64,
+    /// The last chain in which this node has had all of the slot, by its epoch.
+    pub(crate) held_since: u64,
     /// The last write that all members from the head to this one have. A member may
     /// have more for a while after a chain has changed its order.
     confirmed: u64,
@@ -68,6 +71,7 @@ impl SlotChain {
             me,
             chain: Chain::default(),
             seq: 0,
+            held_since: 0,
             confirmed: 0,
             acked: 0,
             next_acked: 0,
@@ -88,9 +92,10 @@ impl SlotChain {
     }
 
     /// The slot's data was on disk when the node started.
-    pub(crate) fn restore(&mut self, seq: u64) {
+    pub(crate) fn restore(&mut self, copy: Copy) {
         // Which of its writes others have is not known.
-        (self.seq, self.acked) = (seq, 0);
+        (self.seq, self.acked) = (copy.seq, 0);
+        self.held_since = copy.since;
         self.complete = true;
         self.fresh = false;
     }
@@ -141,8 +146,17 @@ impl SlotChain {
         self.complete
     }
 
-    pub(crate) fn is_active(&self) -> bool {
-        self.active
+    /// The copy of this node, if it has all of the slot.
+    pub(crate) fn copy_here(&self) -> Option<Copy> {
+        self.complete.then_some(Copy {
+            since: self.held_since,
+            seq: self.seq,
+        })
+    }
+
+    /// Whether this node has never acted in the slot's chain, which is its first one.
+    pub(crate) fn never_acted(&self) -> bool {
+        self.fresh && !self.complete && self.clear && self.chain.born == self.chain.since
     }
 
     /// A chain that includes this node takes effect. `is_clear`: no data is left from an earlier
@@ -170,6 +184,9 @@ impl SlotChain {
         // named before: nothing was acknowledged without it.
         let owns = (first || self.fresh) && self.is_member();
         self.complete |= owns && self.clear;
+        if !planted::is(Planted::OldMarkKept) || self.held_since == 0 {
+            self.held_since = self.since();
+        }
         self.born_here |= first && self.is_member();
         self.held_back.clear();
         self.fresh = false;
@@ -189,7 +206,7 @@ impl SlotChain {
 
     /// Sends the slot's state to the nodes that need it; only to `to` if that is set.
     pub(crate) fn tell(&self, to: Option<NodeNo>, out: &mut Out) {
-        if self.broken {
+        if self.broken || self.is_idle() {
             return;
         }
         let previous = self.previous();
@@ -234,6 +251,16 @@ impl SlotChain {
                 self.repeat(out);
             }
         }
+    }
+
+    /// Whether this node only keeps its copy, until it is decided which one continues.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.chain.is_idle(self.me)
+    }
+
+    /// Whether it can become active.
+    pub(crate) fn may_act(&self) -> bool {
+        !self.active && self.chain.phase == Phase::Acts
     }
 
     /// No node serves requests by an earlier chain any more.

@@ -1,12 +1,13 @@
-//! Slots that learners have completely: reported by the workers of tails to the control thread, and
-//! by that to the node that plans the next epoch.
+//! Slots that learners have completely, reported by the workers of tails to the control thread, and
+//! by that to the node that plans the next epoch; and what this node's files have of slots of whose
+//! chains no node acts.
 //!
 //! Reports are repeated as long as they hold: a report that is lost, or that reaches a node that is
 //! no longer the leader, does no harm.
 
 use rufous_mapping::NodeNo;
-use rufous_mapping::planner;
-use rufous_wire::message::{Learned, LearnedSlots};
+use rufous_mapping::planner::{self, Copy, Held, Report};
+use rufous_wire::message::{HeldSlots, Learned, LearnedSlots};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,8 +19,27 @@ const MOST: usize = 8192;
 pub struct Reports {
     /// The last report of each worker of this node.
     own: Mutex<BTreeMap<u16, Learned>>,
+    /// What each worker of this node has of slots of whose chains no node acts.
+    held: Mutex<BTreeMap<u16, Vec<HeldSlots>>>,
+    /// What is true of all of the node's copies.
+    about: Mutex<AboutCopies>,
     /// The last report of each other node.
     others: Mutex<BTreeMap<NodeNo, Learned>>,
+}
+
+/// What is true of all copies of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AboutCopies {
+    /// The node's start.
+    pub incarnation: u64,
+    /// It has a log: copies that it does not have were lost.
+    pub logs: bool,
+    /// The operator accepts that writes are lost which no reported copy has.
+    pub accepts: bool,
+    /// The files may lack writes that were acknowledged.
+    pub may_lack: bool,
+    /// They have everything that the node has ever logged.
+    pub keeps_all: bool,
 }
 
 /// No holder of the lock panics, and the data would be valid even then.
@@ -48,21 +68,77 @@ impl Reports {
         let mut own = lock(&self.own);
         match all.is_empty() {
             true => own.remove(&worker),
-            false => own.insert(worker, Learned { all }),
+            false => {
+                let learned = Learned {
+                    all,
+                    ..Learned::default()
+                };
+                own.insert(worker, learned)
+            }
         };
+    }
+
+    /// Records what a worker of this node has of slots of whose chains no node acts, in their order.
+    /// True if that is news.
+    pub fn tell_held(
+        &self,
+        worker: u16,
+        about: AboutCopies,
+        slots: &[(u16, Option<Copy>)],
+    ) -> bool {
+        let mut all: Vec<HeldSlots> = Vec::new();
+        for (slot, copy) in slots {
+            let Copy { since, seq } = copy.unwrap_or(Copy { since: 0, seq: 0 });
+            let (first, whole) = (u32::from(*slot), copy.is_some());
+            match all.last_mut() {
+                Some(last)
+                    if (last.until, last.whole, last.since, last.seq)
+                        == (first, whole, since, seq) =>
+                {
+                    last.until += 1;
+                }
+                _ => all.push(HeldSlots {
+                    first,
+                    until: first + 1,
+                    whole,
+                    since,
+                    seq,
+                }),
+            }
+        }
+        *lock(&self.about) = about;
+        let mut held = lock(&self.held);
+        let is_news = held.get(&worker).map_or(&[][..], |before| before) != all;
+        if all.is_empty() {
+            held.remove(&worker);
+        } else {
+            held.insert(worker, all);
+        }
+        is_news
     }
 
     /// The reports of all workers of this node, to be sent to another node.
     pub fn own(&self) -> Learned {
         let own = lock(&self.own);
         let all = own.values().flat_map(|learned| learned.all.iter().cloned());
+        let about = *lock(&self.about);
         Learned {
             all: all.take(MOST).collect(),
+            // Workers have slots in their own order.
+            held: lock(&self.held).values().flatten().cloned().collect(),
+            incarnation: about.incarnation,
+            logs: about.logs,
+            accepts: about.accepts,
+            may_lack: about.may_lack,
+            keeps_all: about.keeps_all,
         }
     }
 
-    pub fn hear(&self, node: NodeNo, learned: Learned) {
-        lock(&self.others).insert(node, learned);
+    /// Records a report of another node. True if it has other copies than before.
+    pub fn hear(&self, node: NodeNo, learned: Learned) -> bool {
+        let held = learned.held.clone();
+        let before = lock(&self.others).insert(node, learned);
+        before.map_or_else(Vec::new, |before| before.held) != held
     }
 
     /// All known reports, for the planner.
@@ -81,10 +157,38 @@ impl Reports {
         known
     }
 
+    /// What nodes have of slots of whose chains no node acts; `own` is the number of this one.
+    pub fn held(&self, own: Option<NodeNo>) -> Held {
+        let mut held = Held::default();
+        for (node, learned) in &*lock(&self.others) {
+            held.hear(*node, report_of(learned));
+        }
+        if let Some(own) = own {
+            held.hear(own, report_of(&self.own()));
+        }
+        held
+    }
+
     /// Reports of other nodes are valid only for the epoch that they name.
     pub fn forget_others(&self) {
         lock(&self.others).clear();
     }
+}
+
+/// Messages are validated on receipt.
+fn report_of(learned: &Learned) -> Report {
+    let mut report = Report::new(learned.incarnation, learned.logs, learned.accepts);
+    report.may_lack = learned.may_lack;
+    report.keeps_all = learned.keeps_all;
+    for slots in &learned.held {
+        let copy = Copy {
+            since: slots.since,
+            seq: slots.seq,
+        };
+        let range = slots.first as u16..slots.until as u16;
+        report.add(range, slots.whole.then_some(copy));
+    }
+    report
 }
 
 #[cfg(test)]
@@ -111,5 +215,31 @@ mod tests {
         assert!(known.has(&(9000..9001), NodeNo(4), 7));
         reports.forget_others();
         assert_eq!(reports.known(), planner::Learned::default());
+    }
+
+    #[test]
+    fn copies_are_reported_with_the_start_that_has_them() {
+        let reports = Reports::default();
+        let about = AboutCopies {
+            incarnation: 7,
+            logs: true,
+            accepts: false,
+            may_lack: true,
+            keeps_all: false,
+        };
+        let copy = |seq| Some(Copy { since: 3, seq });
+        reports.tell_held(0, about, &[(1, copy(5)), (2, copy(5)), (3, None)]);
+        reports.tell_held(1, about, &[(9000, copy(0))]);
+        let own = reports.own();
+        assert_eq!((own.held.len(), own.incarnation), (3, 7));
+        reports.hear(NodeNo(1), own);
+        reports.tell_held(0, about, &[]);
+        let held = reports.held(Some(NodeNo(2)));
+        let of = |node| held.of(NodeNo(node)).expect("a report");
+        assert_eq!(of(1).slots.get(&1), Some(&(3, copy(5))));
+        assert_eq!(of(1).slots.get(&3), Some(&(4, None)));
+        assert_eq!((of(1).incarnation, of(1).logs), (7, true));
+        assert_eq!(of(2).slots.len(), 1);
+        assert_eq!(reports.held(None).of(NodeNo(2)), None);
     }
 }

@@ -207,6 +207,7 @@ pub(crate) mod tests {
             weight: 100,
             workers: 1,
             drains: false,
+            folder: Default::default(),
         };
         let seen = Seen {
             alive: (0..3).map(|id| (NodeId([id; 20]), member(id))).collect(),

@@ -147,9 +147,12 @@ pub(crate) fn encode_member(member: &Member) -> Vec<u8> {
 
 pub(crate) fn decode_member(id: NodeId, value: &[u8]) -> Option<Member> {
     let (incarnation, about) = value.split_first_chunk()?;
+    let incarnation = u64::from_be_bytes(*incarnation);
     (about.len() <= MAX_ABOUT).then(|| Member {
         id,
-        incarnation: u64::from_be_bytes(*incarnation),
+        incarnation,
+        // Of interest only while it enters.
+        after: incarnation.saturating_sub(1),
         about: about.to_vec(),
     })
 }
@@ -162,6 +165,7 @@ mod tests {
         Member {
             id: NodeId([id; 20]),
             incarnation,
+            after: incarnation.saturating_sub(1),
             about: vec![id],
         }
     }

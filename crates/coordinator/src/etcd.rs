@@ -320,7 +320,7 @@ impl Keeper {
             Some(kv) => (kv.mod_revision, decode_member(me.id, &kv.value)),
             None => (0, None),
         };
-        if other.is_some_and(|other| other.incarnation >= me.incarnation) {
+        if other.is_some_and(|other| !other.gives_way_to(&me)) {
             self.lease.send_replace(0);
             let _gone = within(self.client.revoke(lease)).await;
             let what = "another node with our id is a member: was a data directory copied?";

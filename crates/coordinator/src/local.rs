@@ -175,6 +175,7 @@ mod tests {
         Member {
             id: NodeId([1; 20]),
             incarnation: 1,
+            after: 0,
             about: Vec::new(),
         }
     }

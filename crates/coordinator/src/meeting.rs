@@ -57,13 +57,13 @@ impl Meeting {
         Ok(Self(Arc::new(Mutex::new(room))))
     }
 
-    /// Adds a node. A member with its id is removed if it is of an earlier incarnation; otherwise
-    /// the new one is refused.
+    /// Adds a node. A member with its id is removed if it is an earlier start with the same folder;
+    /// otherwise the new one is refused.
     pub fn join(&self, me: Member) -> Result<Attendee, Error> {
         check_about(&me.about)?;
         let mut room = self.lock();
         let there = room.present.get(&me.id);
-        if there.is_some_and(|there| there.member.incarnation >= me.incarnation) {
+        if there.is_some_and(|there| !there.member.gives_way_to(&me)) {
             let what = "another node with our id is a member: was a data directory copied?";
             return Err(Error::Settings(what.to_owned()));
         }
@@ -223,6 +223,7 @@ mod tests {
         Member {
             id: NodeId([id; 20]),
             incarnation,
+            after: incarnation - 1,
             about: Vec::new(),
         }
     }

@@ -23,8 +23,18 @@ pub struct Member {
     pub id: NodeId,
     /// Rises with every start of the node.
     pub incarnation: u64,
+    /// The last start before this one with the same data folder; 0: there was none. Not shown to others.
+    pub after: u64,
     /// Its announcement: addresses, weight, zone; opaque bytes here.
     pub about: Vec<u8>,
+}
+
+impl Member {
+    /// Whether another start of the node takes the place of this one. One that has not its folder may
+    /// run beside it, and waits until this one does not count as alive.
+    pub(crate) fn gives_way_to(&self, other: &Self) -> bool {
+        self.incarnation <= other.after
+    }
 }
 
 /// See the module's description.

@@ -1,8 +1,8 @@
 //! How long the planner takes, by the number of nodes:
 //! `cargo run --profile bench -p rufous-mapping --example steps`.
 
-use rufous_mapping::planner::{self, Limits, Seen};
-use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
+use rufous_mapping::planner::{self, Copy, Limits, Report, Seen};
+use rufous_mapping::{Mapping, Member, NodeId, NodeNo, Phase};
 use std::time::Instant;
 
 fn node(n: u16, incarnation: u64) -> Member {
@@ -18,6 +18,7 @@ fn node(n: u16, incarnation: u64) -> Member {
         weight: 100,
         workers: 1,
         drains: false,
+        folder: Default::default(),
     }
 }
 
@@ -32,6 +33,20 @@ impl Cluster {
         self.seen.alive.insert(node.id, node);
     }
 
+    /// Live members report that they have all of the chains that wait.
+    fn confirm(&mut self) {
+        for (no, member) in &self.mapping.members {
+            let mut report = Report::new(member.incarnation, true, false);
+            for (slots, chain) in self.mapping.chains.ranges() {
+                if chain.phase != Phase::Acts && chain.holders().any(|holder| holder == *no) {
+                    let (since, seq) = (chain.since, 0);
+                    report.add(slots, Some(Copy { since, seq }));
+                }
+            }
+            self.seen.held.hear(*no, report);
+        }
+    }
+
     /// Plans until nothing is to be done; whoever learns has all at once.
     fn settle(&mut self, what: &str) {
         let mut times = Vec::new();
@@ -42,6 +57,7 @@ impl Cluster {
                     self.seen.learned.add(slots, learner, chain.since);
                 }
             }
+            self.confirm();
             let start = Instant::now();
             let next = planner::next(&self.mapping, &self.seen, &Limits::default());
             times.push(start.elapsed().as_secs_f64() * 1e3);

@@ -64,6 +64,15 @@ impl Deref for Members {
     }
 }
 
+impl IntoIterator for Members {
+    type Item = NodeNo;
+    type IntoIter = std::iter::Take<std::array::IntoIter<NodeNo, MAX_CHAIN>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.nodes.into_iter().take(usize::from(self.count))
+    }
+}
+
 impl<'a> IntoIterator for &'a Members {
     type Item = &'a NodeNo;
     type IntoIter = std::slice::Iter<'a, NodeNo>;
@@ -91,9 +100,55 @@ pub struct Chain {
     /// The epoch in which this chain took effect. Messages along the chain name it, so that an
     /// epoch that changes other chains disturbs no message here.
     pub since: u64,
+    pub phase: Phase,
+}
+
+/// Whether the nodes of a chain act.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Its members acknowledge writes.
+    #[default]
+    Acts,
+    /// The chain has lost these nodes, which have all of the slot, too. They keep their copies, and no
+    /// node acts, until all members have reported that their logs have this chain: a member may
+    /// have stopped as well, and come back without its copy.
+    Confirms { former: Members, acted: u64 },
+    /// All members have stopped, and the copy that continues is not decided. In this phase and the
+    /// one before, `acted` is the epoch of the last chain of the slot that may have acknowledged writes.
+    Halted { acted: u64 },
 }
 
 impl Chain {
+    pub fn is_halted(&self) -> bool {
+        matches!(self.phase, Phase::Halted { .. })
+    }
+
+    /// The nodes that the chain has lost and that keep their copies.
+    pub fn former(&self) -> Members {
+        match self.phase {
+            Phase::Confirms { former, .. } => former,
+            Phase::Acts | Phase::Halted { .. } => Members::default(),
+        }
+    }
+
+    /// The epoch of the last chain of the slot that may have acknowledged writes.
+    pub fn acted(&self) -> u64 {
+        match self.phase {
+            Phase::Confirms { acted, .. } | Phase::Halted { acted } => acted,
+            Phase::Acts => self.since,
+        }
+    }
+
+    /// Whether a node only keeps its copy of the slot, until it is decided which copy continues.
+    pub fn is_idle(&self, node: NodeNo) -> bool {
+        self.is_halted() || self.former().contains(&node)
+    }
+
+    /// All nodes that have all of the slot, or may have.
+    pub fn holders(&self) -> impl Iterator<Item = NodeNo> {
+        self.members.into_iter().chain(self.former())
+    }
+
     pub fn head(&self) -> Option<NodeNo> {
         self.members.first().copied()
     }
@@ -131,13 +186,24 @@ impl Chain {
         if self.members.is_empty() != (self.born == 0) || self.born > self.since {
             return Err(Invalid("a chain took effect before it was created"));
         }
+        if self.phase != Phase::Acts && self.members.is_empty() {
+            return Err(Invalid("a chain without members waits"));
+        }
+        if self.former().iter().any(|no| self.names(*no)) {
+            return Err(Invalid("a chain names a node that it has lost"));
+        }
+        if !(self.born..=self.since).contains(&self.acted()) {
+            return Err(Invalid(
+                "a chain acted before it was created, or later than it exists",
+            ));
+        }
         Ok(())
     }
 
     /// Whether this may be the chain after another one: its members have all writes that were
     /// acknowledged in that one.
     pub fn follows(&self, before: &Chain) -> Result<(), Invalid> {
-        if self == before {
+        if self.is_same(before) {
             return Ok(());
         }
         if self.since <= before.since || before.members.is_empty() != (self.born != before.born) {
@@ -163,9 +229,52 @@ impl Chain {
         Ok(())
     }
 
+    /// This chain, halted. It has no epoch of its own: no node acts by it.
+    pub(crate) fn halted(&self) -> Chain {
+        let former = self.former().into_iter();
+        Chain {
+            members: former.fold(self.members, |all, no| all.with(no).unwrap_or(all)),
+            learner: None,
+            phase: Phase::Halted {
+                acted: self.acted(),
+            },
+            ..*self
+        }
+    }
+
+    /// Whether this is another chain in a later phase, rather than one with an epoch of its own.
+    pub(crate) fn is_same(&self, before: &Chain) -> bool {
+        self == before || self.is_halt_of(before) || self.is_confirmed(before)
+    }
+
+    /// Whether this is another chain that was confirmed and halted since.
+    fn has_gone_through(&self, before: &Chain) -> bool {
+        let confirmed = Chain {
+            phase: Phase::Acts,
+            ..*before
+        };
+        !before.is_halted() && self.is_halt_of(&confirmed)
+    }
+
+    /// Whether this is another chain, halted. Members that an operator has removed may be missing.
+    fn is_halt_of(&self, before: &Chain) -> bool {
+        let mut halted = before.halted();
+        halted.members.retain(|no| self.members.contains(&no));
+        *self == halted && !self.members.is_empty()
+    }
+
+    /// Whether this is another chain, confirmed by its members.
+    fn is_confirmed(&self, before: &Chain) -> bool {
+        let confirmed = Chain {
+            phase: Phase::Acts,
+            ..*before
+        };
+        *self == confirmed && !before.is_halted()
+    }
+
     /// Whether this may be the chain some epochs after `epoch`, in which `before` was the chain.
     pub(crate) fn comes_after(&self, before: &Chain, epoch: u64) -> Result<(), Invalid> {
-        if self == before {
+        if self.is_same(before) || self.has_gone_through(before) {
             return Ok(());
         }
         let was_born = !before.members.is_empty();

@@ -24,8 +24,8 @@ pub mod planner;
 pub mod planted;
 pub mod ring;
 
-pub use chains::{Chain, Chains, Members};
+pub use chains::{Chain, Chains, Members, Phase};
 pub use invalid::Invalid;
 pub use mapping::Mapping;
-pub use member::{Member, NodeId, NodeNo};
+pub use member::{Folder, Member, NodeId, NodeNo, Was};
 pub use ring::Ring;

@@ -69,7 +69,8 @@ impl Mapping {
             if chain.since > self.epoch {
                 return Err(Invalid("a chain is of a future epoch"));
             }
-            if !chain.named().all(|no| self.members.contains_key(&no)) {
+            let mut known = chain.named().chain(chain.former());
+            if !known.all(|no| self.members.contains_key(&no)) {
                 return Err(Invalid("a chain names a node that is no member"));
             }
         }

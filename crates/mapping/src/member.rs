@@ -42,6 +42,69 @@ pub struct Member {
     pub workers: u16,
     /// It moves all its slots to others, and takes no more.
     pub drains: bool,
+    pub folder: Folder,
+}
+
+/// What is known of the data folder of a node's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Folder {
+    /// The node has none, or does not say.
+    #[default]
+    Unsaid,
+    /// The last start before this one with this folder had this incarnation; 0: there was none.
+    After(u64),
+    /// A start that is known of the node used another folder. `is_renewed`: what this one lacked has
+    /// been copied from other nodes.
+    Behind { was: Was, is_renewed: bool },
+}
+
+/// What a folder was that is not the one that its node had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Was {
+    Empty,
+    /// From before the last known start: a restored backup, or a clone. Its copies of slots lack writes.
+    Past,
+}
+
+impl Folder {
+    /// What an announced folder is to a cluster that knows of this start of its node.
+    pub(crate) fn judge(self, known: u64) -> Self {
+        let was = match self {
+            Self::After(0) => Was::Empty,
+            Self::After(before) if before < known => Was::Past,
+            other => return other,
+        };
+        Self::Behind {
+            was,
+            is_renewed: false,
+        }
+    }
+
+    /// What it was, if it is not the one that its node had.
+    pub fn was(self) -> Option<Was> {
+        match self {
+            Self::Behind { was, .. } => Some(was),
+            Self::Unsaid | Self::After(_) => None,
+        }
+    }
+
+    /// Whether its copies are none, or older than what the node had.
+    pub fn is_behind(self) -> bool {
+        matches!(
+            self,
+            Self::Behind {
+                is_renewed: false,
+                ..
+            }
+        )
+    }
+
+    /// Its copies are those of the chains now.
+    pub(crate) fn renew(&mut self) {
+        if let Self::Behind { is_renewed, .. } = self {
+            *is_renewed = true;
+        }
+    }
 }
 
 impl Member {

@@ -3,9 +3,11 @@
 //!
 //! In each epoch a chain changes in one way at most (`rules.rs`):
 //! 1. It loses the members that are gone, or that have lost their memory in a restart, as long as
-//!    one is left. If all have restarted, the first of those that are back continues with the data
-//!    on its disk, and the others learn from it. They wait for each other for some seconds: the
-//!    first member has the most writes.
+//!    one is left. Those that are left confirm that they have the chain in their logs before they
+//!    act; until then the lost members keep their copies, and count as below. If none is left, the
+//!    chain is halted: members that are back take part in the cluster, but not in this chain, and
+//!    report what they have of its slots. When all have reported, the one with the best copy
+//!    continues (`held.rs`), and the others learn from it once it has confirmed.
 //! 2. A complete learner becomes the last member.
 //! 3. If it has all members that the ring wants, it takes the ring's order, and surplus members
 //!    leave; a surplus head first becomes the last member, which leaves when it has reported that
@@ -22,15 +24,17 @@
 
 mod forget;
 mod heed;
+mod held;
 mod rules;
 mod seen;
 #[cfg(test)]
 mod tests;
 
 pub use forget::{Kept, forget};
+pub use held::{Copy, Held, Loss, Report, Verdict};
 pub use seen::{Health, Learned, Limits, Seen};
 
-use crate::chains::Chains;
+use crate::chains::{Chain, Chains, Phase};
 use crate::mapping::Mapping;
 use crate::member::{MAX_MEMBERS, Member, NodeNo};
 use crate::ring::Ring;
@@ -60,7 +64,7 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
     };
     let mut learning = Learning::of(&mapping.chains, limits.learning);
     let mut ranges = mapping.chains.ranges().peekable();
-    for slots in pieces(&mapping.chains, wanted, &seen.learned) {
+    for slots in pieces(&mapping.chains, wanted, seen) {
         while ranges
             .next_if(|(range, _)| range.end <= slots.start)
             .is_some()
@@ -72,7 +76,9 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
         match state.plan(chain, &slots, owners, limits) {
             None => next.chains.push(slots.start, **chain),
             Some(mut planned) => {
-                planned.since = next.epoch;
+                if !planned.is_same(chain) {
+                    planned.since = next.epoch;
+                }
                 if planned.born == 0 {
                     planned.born = next.epoch;
                 }
@@ -93,6 +99,13 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
             }
         }
     }
+    let waiting = mapping.chains.ranges().map(|(_, chain)| chain);
+    let waiting = waiting.filter(|chain| chain.phase != Phase::Acts);
+    let holders: BTreeSet<NodeNo> = waiting.flat_map(Chain::holders).collect();
+    // Where chains act, copies have been renewed.
+    let members = next.members.iter_mut();
+    let renewed = members.filter(|(no, _)| !holders.contains(no));
+    renewed.for_each(|(_, member)| member.folder.renew());
     changed |= settle(&mut next, &state);
     if !changed {
         return None;
@@ -102,8 +115,31 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
     Some(next)
 }
 
+/// What becomes of the halted chains of a mapping, as [`next`] decides it.
+pub fn verdicts(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Vec<(Range<u16>, Verdict)> {
+    let state = MemberStates::of(mapping, seen);
+    let mut verdicts: Vec<(Range<u16>, Verdict)> = Vec::new();
+    if !mapping.chains.ranges().any(|(_, chain)| chain.is_halted()) {
+        return verdicts;
+    }
+    for slots in pieces(&mapping.chains, &mapping.ring, seen) {
+        let chain = mapping.chains.of(slots.start);
+        if !chain.is_halted() {
+            continue;
+        }
+        let verdict = state.verdict(chain, slots.start, limits);
+        match verdicts.last_mut() {
+            Some((last, known)) if last.end == slots.start && *known == verdict => {
+                last.end = slots.end;
+            }
+            _ => verdicts.push((slots, verdict)),
+        }
+    }
+    verdicts
+}
+
 /// Ranges of slots within which nothing differs.
-fn pieces(chains: &Chains, wanted: &Ring, learned: &Learned) -> impl Iterator<Item = Range<u16>> {
+fn pieces(chains: &Chains, wanted: &Ring, seen: &Seen) -> impl Iterator<Item = Range<u16>> {
     let mut starts = [0u64; SLOTS / 64 + 1];
     let mut mark = |slot: u16| {
         if let Some(word) = starts.get_mut(usize::from(slot) / 64) {
@@ -112,7 +148,7 @@ fn pieces(chains: &Chains, wanted: &Ring, learned: &Learned) -> impl Iterator<It
     };
     chains.ranges().for_each(|(slots, _)| mark(slots.start));
     wanted.ranges().for_each(|(slots, _)| mark(slots.start));
-    for slots in learned.ranges() {
+    for slots in seen.learned.ranges().chain(seen.held.ranges()) {
         mark(slots.start);
         mark(slots.end);
     }
@@ -178,10 +214,10 @@ fn settle(next: &mut Mapping, state: &MemberStates<'_>) -> bool {
     let (mut named, mut waits) = (BTreeSet::new(), BTreeSet::new());
     for (_, chain) in next.chains.ranges() {
         if !drained.is_empty() {
-            named.extend(chain.named());
+            named.extend(chain.named().chain(chain.former()));
         }
-        // While it is in a chain, its lost data is not dealt with yet.
-        if !state.restarted.is_empty() && chain.since != next.epoch {
+        // While it is in a chain that acts, its lost data is not dealt with yet.
+        if !state.restarted.is_empty() && chain.since != next.epoch && !chain.is_halted() {
             waits.extend(chain.members.iter().copied());
         }
     }
@@ -196,8 +232,15 @@ fn settle(next: &mut Mapping, state: &MemberStates<'_>) -> bool {
     for (no, now) in &state.restarted {
         if let Some(member) = next.members.get_mut(no).filter(|_| !waits.contains(no)) {
             let drains = member.drains;
+            // Its copies are still those that the folder had at an earlier start.
+            let folder = if member.folder.is_behind() {
+                member.folder
+            } else {
+                now.folder.judge(member.incarnation)
+            };
             *member = Member {
                 drains,
+                folder,
                 ..(*now).clone()
             };
             changed = true;

@@ -4,6 +4,14 @@
 /// The fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planted {
+    /// Of members that have all stopped, the first that is back continues.
+    FirstBack,
+    /// Copies of one chain count as equal, however many writes they have.
+    EpochAlone,
+    /// The copy with the most writes continues, although a later chain has replaced some.
+    SequenceAlone,
+    /// A member is dropped before the others have confirmed that they have the slot.
+    DroppedAtOnce,
     /// A restarted member counts as one that has its data.
     RestartUnnoticed,
 }

@@ -4,9 +4,11 @@
 //! gives the same data. An effect is a tag byte, the database, and parts whose lengths are varints (docs/format).
 
 mod bytes;
+mod mark;
 
 use bytes::database;
 pub use bytes::{byte, put_varint, slice, varint, word};
+pub use mark::SlotMark;
 use rufous_base::limits::SLOTS;
 use rufous_datatype::object::Tag;
 use rufous_lattice::Stamp;
@@ -132,15 +134,6 @@ pub enum Effect<'a> {
     Reported {
         time: u64,
     },
-}
-
-/// How much of a slot that moves along a chain a worker has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SlotMark {
-    /// A part: of an unfinished copy, or of a slot that is being dropped.
-    Part,
-    /// All writes of the chain up to this one.
-    Whole(u64),
 }
 
 /// Bytes that are no effect.
@@ -339,14 +332,7 @@ impl<'a> Effect<'a> {
             Effect::Slot { slot, mark } => {
                 out.extend_from_slice(&[SLOT, 0]);
                 put_varint(out, slot.into());
-                match mark {
-                    None => out.push(0),
-                    Some(SlotMark::Part) => out.push(1),
-                    Some(SlotMark::Whole(seq)) => {
-                        out.push(2);
-                        put_varint(out, seq);
-                    }
-                }
+                mark::put(out, mark);
             }
             Effect::Node { number } => {
                 out.extend_from_slice(&[NODE, 0]);
@@ -389,12 +375,7 @@ impl<'a> Effect<'a> {
 
     fn decode_slot(slot: u64, from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
         let slot = u16::try_from(slot).map_err(|_| NotAnEffect)?;
-        let mark = match byte(from)? {
-            0 => None,
-            1 => Some(SlotMark::Part),
-            2 => Some(SlotMark::Whole(varint(from)?)),
-            _ => return Err(NotAnEffect),
-        };
+        let mark = mark::take(from)?;
         match usize::from(slot) < SLOTS {
             true => Ok(Effect::Slot { slot, mark }),
             false => Err(NotAnEffect),

@@ -74,6 +74,14 @@ impl Hello {
 
 impl Learned {
     fn check(&self) -> Result<(), &'static str> {
+        let mut end = 0;
+        for slots in &self.held {
+            ensure(
+                end <= slots.first && slots.first < slots.until && slots.until as usize <= SLOTS,
+                "ranges of copies that are not in order",
+            )?;
+            end = slots.until;
+        }
         self.all.iter().try_for_each(|slots| {
             ensure(
                 slots.first < slots.until && slots.until as usize <= SLOTS,

@@ -7,7 +7,8 @@ use prost::Message;
 use rufous_base::limits::SLOTS;
 use rufous_mapping::member::MAX_MEMBERS;
 use rufous_mapping::planner::Health;
-use rufous_mapping::{Chain, Chains, Invalid, Members, NodeId, NodeNo, Ring, chains, ring};
+use rufous_mapping::{Chain, Chains, Folder, Invalid, Members, NodeId, NodeNo, Phase, Ring, Was};
+use rufous_mapping::{chains, ring};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -100,6 +101,8 @@ impl From<&rufous_mapping::Mapping> for Mapping {
             learner: chain.learner.map(|no| no.0.into()),
             born: chain.born,
             since: chain.since,
+            acted: (chain.phase != Phase::Acts).then(|| chain.acted()),
+            former: numbers(&chain.former()),
         };
         Self {
             epoch: mapping.epoch,
@@ -120,6 +123,7 @@ impl From<&rufous_mapping::Mapping> for Mapping {
 }
 
 fn member_of(no: NodeNo, member: &rufous_mapping::Member) -> Member {
+    let (after, behind, renewed) = folder_of(member.folder);
     Member {
         no: no.0.into(),
         id: member.id.0.to_vec(),
@@ -131,6 +135,9 @@ fn member_of(no: NodeNo, member: &rufous_mapping::Member) -> Member {
         weight: member.weight.into(),
         drains: member.drains,
         workers: member.workers.into(),
+        after,
+        behind,
+        renewed,
     }
 }
 
@@ -182,6 +189,7 @@ fn member_from(member: &Member) -> Result<rufous_mapping::Member, Invalid> {
         drains: member.drains,
         // Older programs do not send it, and had no chains.
         workers: small(member.workers)?.max(1),
+        folder: folder_from(member),
     })
 }
 
@@ -209,7 +217,7 @@ fn chains_from(wire: &[message::Chain]) -> Result<Chains, Invalid> {
     for range in wire {
         let slots = start..small(range.until)?;
         start = slots.end;
-        if range.members.len() > chains::MAX_CHAIN {
+        if range.members.len().max(range.former.len()) > chains::MAX_CHAIN {
             return Err(Invalid("too long a chain"));
         }
         let members = Members::of(&nodes(&range.members)?);
@@ -218,10 +226,43 @@ fn chains_from(wire: &[message::Chain]) -> Result<Chains, Invalid> {
             learner: range.learner.map(number).transpose()?,
             born: range.born,
             since: range.since,
+            phase: phase_from(range)?,
         };
         ranges.push((slots, chain));
     }
     Chains::of_ranges(ranges)
+}
+
+fn phase_from(range: &message::Chain) -> Result<Phase, Invalid> {
+    let former = Members::of(&nodes(&range.former)?).ok_or(Invalid("too long a chain"))?;
+    Ok(match range.acted {
+        None => Phase::Acts,
+        Some(acted) if former.is_empty() => Phase::Halted { acted },
+        Some(acted) => Phase::Confirms { former, acted },
+    })
+}
+
+/// The fields of a member's folder.
+fn folder_of(folder: Folder) -> (Option<u64>, bool, bool) {
+    match folder {
+        Folder::Unsaid => (None, false, false),
+        Folder::After(after) => (Some(after), false, false),
+        Folder::Behind { was, is_renewed } => {
+            let after = (was == Was::Empty).then_some(0);
+            (after, true, is_renewed)
+        }
+    }
+}
+
+fn folder_from(member: &Member) -> Folder {
+    match member.after {
+        after if member.behind => Folder::Behind {
+            was: after.map_or(Was::Past, |_| Was::Empty),
+            is_renewed: member.renewed,
+        },
+        Some(after) => Folder::After(after),
+        None => Folder::Unsaid,
+    }
 }
 
 fn numbers(nodes: &[NodeNo]) -> Vec<u32> {

@@ -1,6 +1,10 @@
 //! The messages, as in `crates/wire/proto/wire.proto`, and what must hold of each: see
 //! [`Envelope::check`].
 
+mod learned;
+
+pub use learned::{HeldSlots, Learned, LearnedSlots};
+
 use crate::scan;
 use bytes::Bytes;
 
@@ -218,6 +222,13 @@ pub struct Member {
     pub drains: bool,
     #[prost(uint32, tag = "10")]
     pub workers: u32,
+    /// Of its folder; see `rufous_mapping::Folder`.
+    #[prost(uint64, optional, tag = "11")]
+    pub after: Option<u64>,
+    #[prost(bool, tag = "12")]
+    pub behind: bool,
+    #[prost(bool, tag = "13")]
+    pub renewed: bool,
 }
 
 /// What follows a member's record in its announcement: fields of one message with it.
@@ -258,6 +269,12 @@ pub struct Chain {
     pub born: u64,
     #[prost(uint64, tag = "5")]
     pub since: u64,
+    /// No node acts by it; see `rufous_mapping::Phase`. Older programs do not know this and the next
+    /// field.
+    #[prost(uint64, optional, tag = "6")]
+    pub acted: Option<u64>,
+    #[prost(uint32, repeated, tag = "7")]
+    pub former: Vec<u32>,
 }
 
 /// Asks for a lease; the time is that of the asker's clock.
@@ -271,27 +288,6 @@ pub struct Ask {
 pub struct Grant {
     #[prost(uint64, tag = "1")]
     pub asked_us: u64,
-}
-
-/// To the leader: complete learners of the sender's slots.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Learned {
-    #[prost(message, repeated, tag = "1")]
-    pub all: Vec<LearnedSlots>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct LearnedSlots {
-    #[prost(uint32, tag = "1")]
-    pub first: u32,
-    /// The first slot after the range.
-    #[prost(uint32, tag = "2")]
-    pub until: u32,
-    #[prost(uint32, tag = "3")]
-    pub learner: u32,
-    /// The epoch of their chains.
-    #[prost(uint64, tag = "4")]
-    pub since: u64,
 }
 
 /// A part of a message that is too long for a frame: bytes of its envelope.

@@ -5,7 +5,8 @@
 //!
 //! Links delay, break and come back, one way or both, also in the middle of a
 //! copy; nodes stop, start again and pause, alone or all at once, learners
-//! preferably; nodes join and drain; clocks start anywhere and run up to
+//! preferably; one comes back with an emptied or old folder when all have
+//! stopped; nodes join and drain; clocks start anywhere and run up to
 //! a twentieth too fast or too slow; the coordinator is unreachable for some
 //! nodes, or for all. Clients append unique values to lists and read them, at any
 //! node that answers.
@@ -26,6 +27,7 @@ use crate::engine::runner::Flags;
 use crate::engine::{About, Engine, Fault, Scenario, Unsure};
 use plan::Plan;
 use rufous_chain::planted::Planted;
+use rufous_mapping::planted as planner;
 pub use world::World;
 
 /// The slots that are looked at, of all.
@@ -36,6 +38,8 @@ impl Scenario for World {
         name: "chains",
         probes: &[
             "all nodes have started again",
+            "a node has started with an emptied folder",
+            "a node has started with an old folder",
             "a learner has stopped",
             "a copy was broken off",
             "a learner has joined its chain",
@@ -65,6 +69,10 @@ impl Scenario for World {
             Fault::Chain(Planted::CopiedOver),
             Fault::Chain(Planted::PartsNotCounted),
             Fault::Chain(Planted::FormerNotTold),
+            Fault::Chain(Planted::BehindForgotten),
+            Fault::Mapping(planner::Planted::FirstBack),
+            Fault::Mapping(planner::Planted::DroppedAtOnce),
+            Fault::Mapping(planner::Planted::RestartUnnoticed),
             Fault::Drift,
         ],
         flags: &[],

@@ -6,6 +6,7 @@ use rufous_base::rng::Rng;
 use rufous_base::slot::worker_of_slot;
 use rufous_chain::{Replica, Store};
 use rufous_mapping::NodeNo;
+use rufous_mapping::planner::Copy;
 use std::collections::BTreeMap;
 
 pub(super) const LEASE_US: u64 = 1_000_000;
@@ -136,11 +137,26 @@ impl Worker {
     }
 }
 
+/// What a folder has of slots.
+#[derive(Default)]
+struct Folder {
+    incarnation: u64,
+    slots: BTreeMap<u16, (Lists, Option<Copy>)>,
+}
+
 pub(super) struct Node {
     pub(super) no: NodeNo,
     pub(super) workers: Vec<Worker>,
     pub(super) incarnation: u64,
     pub(super) is_up: bool,
+    /// The last start before this one with the same folder.
+    pub(super) after: u64,
+    /// Its folder was never emptied, or put back as it was.
+    pub(super) keeps_all: bool,
+    /// While it is down: the last start with the folder that it has now instead.
+    spoilt: Option<u64>,
+    /// An earlier state of its folder.
+    backup: Option<Folder>,
     /// It can reach the coordinator.
     pub(super) coordinated: bool,
     /// It wants to be a member.
@@ -158,6 +174,10 @@ impl Node {
             workers: Vec::new(),
             incarnation: 1,
             is_up: true,
+            after: 0,
+            keeps_all: true,
+            spoilt: None,
+            backup: None,
             coordinated: true,
             announced: false,
             paused_until: 0,
@@ -209,28 +229,70 @@ impl Node {
         self.is_up = false;
     }
 
+    fn folder(&self) -> Folder {
+        let incarnation = self.incarnation;
+        let slots = SLOTS.map(|slot| {
+            let worker = self.worker(slot);
+            (
+                slot,
+                (worker.store.lists(slot), worker.replica.copy_of(slot)),
+            )
+        });
+        Folder {
+            incarnation,
+            slots: slots.into_iter().collect(),
+        }
+    }
+
+    /// Its folder is copied.
+    pub(super) fn back_up(&mut self) {
+        self.backup = Some(self.folder());
+    }
+
+    /// While it is down, its folder is emptied,
+    pub(super) fn empty(&mut self) {
+        self.spoil(Folder::default());
+    }
+
+    /// or has the earlier state again. False if there is none.
+    pub(super) fn put_back(&mut self) -> bool {
+        let backup = self.backup.take();
+        let is_there = backup.is_some();
+        backup.into_iter().for_each(|folder| self.spoil(folder));
+        is_there
+    }
+
+    fn spoil(&mut self, folder: Folder) {
+        self.keeps_all = false;
+        self.spoilt = Some(folder.incarnation);
+        self.set_folder(folder, self.workers.len() as u64, None);
+    }
+
     /// What was on disk is all that it had. It may have other workers now.
     pub(super) fn start(&mut self, now: u64, rng: &mut Rng) {
         self.is_up = true;
+        let folder = self.folder();
+        self.after = self.spoilt.take().unwrap_or(self.incarnation);
         self.incarnation += 1;
         let count = match rng.below(3) {
             0 => 1 + rng.below(MOST_WORKERS),
             _ => self.workers.len() as u64,
         };
-        let started = Some(self.clock(now));
-        let workers = self.new_workers(count, started);
-        let mut before = std::mem::replace(&mut self.workers, workers);
-        for slot in SLOTS {
-            let was = worker_of_slot(slot, before.len()).index();
-            let lists = before[was].store.slots.remove(&slot);
-            let is = worker_of_slot(slot, self.workers.len()).index();
-            let worker = &mut self.workers[is];
-            if let Some(seq) = before[was].replica.complete_seq(slot) {
-                worker.replica.restore(slot, seq);
-            } else if lists.as_ref().is_some_and(|lists| !lists.is_empty()) {
+        self.set_folder(folder, count, Some(self.clock(now)));
+    }
+
+    fn set_folder(&mut self, folder: Folder, count: u64, started: Option<u64>) {
+        self.workers = self.new_workers(count, started);
+        for (slot, (lists, copy)) in folder.slots {
+            let keeps_all = self.keeps_all;
+            let worker = self.worker_mut(slot);
+            worker.replica.set_keeps_all(keeps_all);
+            if let Some(copy) = copy {
+                worker.replica.restore(slot, copy);
+            } else if !lists.is_empty() {
                 worker.replica.found_incomplete(slot);
             }
-            worker.store.slots.extend(lists.map(|lists| (slot, lists)));
+            worker.store.slots.insert(slot, lists);
         }
     }
 }

@@ -39,6 +39,10 @@ pub struct World {
     faults: bool,
     /// A node drains and nothing fails.
     moves: Option<Moves>,
+    /// What is drawn for folders.
+    folders: Rng,
+    /// A folder was emptied, or put back as it was, already.
+    spoilt: bool,
 }
 
 impl World {
@@ -64,6 +68,8 @@ impl World {
             clients: Clients::default(),
             faults: true,
             moves: None,
+            folders: Rng::new(plan.network.rotate_left(17)),
+            spoilt: false,
             rng: plan.rng,
         };
         let workers: Vec<u16> = world.nodes.values().map(Node::count).collect();

@@ -6,10 +6,12 @@ use super::node::Power;
 use super::plan::KEYS;
 use super::world::{What, World};
 use crate::engine::random::Random;
+use crate::node::plan::Mode;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
 use rufous_cluster::control::{Action, Control, Kept, Outcome, Settings, Stored, View};
-use rufous_mapping::planner::{Health, Learned, Limits};
+use rufous_kernel::worker::Past;
+use rufous_mapping::planner::{Health, Held, Learned, Limits, Report};
 use rufous_mapping::{Chain, Chains, Mapping, Member, NodeId, NodeNo};
 use rufous_wire::mapping::{decode_health, encode, encode_announcement};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +35,8 @@ pub(super) struct Coordinator {
     stored: Vec<u8>,
     leader: Control,
     learned: Learned,
+    /// What nodes have of slots of whose chains no node acts.
+    held: Held,
     /// Members, and when each was last heard from.
     heard: BTreeMap<NodeId, (Member, u64)>,
     /// What they have announced of their health.
@@ -53,6 +57,7 @@ impl Coordinator {
             stored: Vec::new(),
             leader: control(LEADER, copies, 0),
             learned: Learned::default(),
+            held: Held::default(),
             heard: BTreeMap::new(),
             health: BTreeMap::new(),
             away_until_us: 0,
@@ -101,6 +106,7 @@ impl Coordinator {
             health: self.health.clone(),
             removed: self.dead.clone(),
             learned: self.learned.clone(),
+            held: self.held.clone(),
             ..View::default()
         };
         self.leader.decide(now, &view)
@@ -204,6 +210,18 @@ impl World {
             for (slot, no, since) in seat.front.kernel.learned() {
                 coordinator.learned.add(slot..slot + 1, no, since);
             }
+        }
+        if let Some(no) = coordinator.number_of(found.id) {
+            let logs = self.plan.mode != Mode::Off;
+            let mut report = Report::new(found.incarnation, logs, false);
+            let past = cluster.map_or(Past::Unknown, |cluster| cluster.past);
+            report.keeps_all = past == Past::Whole;
+            for seat in &found.seats {
+                for (slot, copy) in seat.front.kernel.held() {
+                    report.add(slot..slot + 1, copy);
+                }
+            }
+            coordinator.held.hear(no, report);
         }
     }
 

@@ -13,7 +13,7 @@ use rufous_base::{Now, WorkerId};
 use rufous_cluster::control::Control;
 use rufous_kernel::keyspace::{Keyspace, Regime};
 use rufous_kernel::worker::Past;
-use rufous_mapping::{Member, NodeId};
+use rufous_mapping::{Folder, Member, NodeId};
 use rufous_server::cluster::{Cluster, Settings};
 use rufous_server::config::{AppendFsync, Config};
 use rufous_server::front::Front;
@@ -137,6 +137,7 @@ impl Node {
             weight: 100,
             workers: self.workers as u16,
             drains: self.drains,
+            folder: Folder::After(self.incarnation - 1),
         }
     }
 

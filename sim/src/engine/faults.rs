@@ -2,6 +2,7 @@
 
 use rufous_chain::planted as chain;
 use rufous_kernel::planted as kernel;
+use rufous_mapping::planted as mapping;
 use rufous_wire::planted as wire;
 
 /// What is wrong. A scenario lists those that can be planted in it.
@@ -13,6 +14,8 @@ pub enum Fault {
     Kernel(kernel::Planted),
     /// In the chains.
     Chain(chain::Planted),
+    /// In the planner.
+    Mapping(mapping::Planted),
     /// In the sessions between nodes.
     Wire(wire::Planted),
     /// Replies leave before what they tell of is on disk.
@@ -41,6 +44,7 @@ impl Fault {
         let variant = match self {
             Fault::Kernel(fault) => format!("{fault:?}"),
             Fault::Chain(fault) => format!("{fault:?}"),
+            Fault::Mapping(fault) => format!("{fault:?}"),
             Fault::Wire(fault) => format!("{fault:?}"),
             other => format!("{other:?}"),
         };
@@ -71,6 +75,10 @@ impl Fault {
         });
         chain::plant(match self {
             Fault::Chain(fault) => Some(fault),
+            _ => None,
+        });
+        mapping::plant(match self {
+            Fault::Mapping(fault) => Some(fault),
             _ => None,
         });
         wire::plant(match self {

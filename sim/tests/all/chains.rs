@@ -4,6 +4,7 @@
 use crate::common::run;
 use rufous_chain::planted::{self, Planted};
 use rufous_chain::{Envelope, Item, Message, Peer, Replica, Store};
+use rufous_mapping::planted as planner;
 use rufous_mapping::{Chain, Chains, Mapping, Member, Members, NodeId, NodeNo};
 use rufous_resp::Reply;
 use rufous_sim::chains;
@@ -60,6 +61,21 @@ fn leases_that_bring_chains_to_life_again() {
 #[test]
 fn a_learner_that_is_reported_too_early() {
     caught(Fault::Chain(Planted::LearnedEarly), 100);
+}
+
+#[test]
+fn a_first_node_that_continues_with_an_emptied_folder() {
+    caught(Fault::Mapping(planner::Planted::FirstBack), 100);
+}
+
+#[test]
+fn a_member_that_is_dropped_before_the_others_confirm() {
+    caught(Fault::Mapping(planner::Planted::DroppedAtOnce), 100);
+}
+
+#[test]
+fn a_restart_that_is_not_noticed() {
+    caught(Fault::Mapping(planner::Planted::RestartUnnoticed), 100);
 }
 
 #[test]
@@ -149,6 +165,7 @@ fn of_two(epoch: u64) -> Arc<Mapping> {
             weight: 100,
             workers: 1,
             drains: false,
+            folder: Default::default(),
         };
         mapping.members.insert(NodeNo(n.into()), member);
     }
@@ -158,6 +175,7 @@ fn of_two(epoch: u64) -> Arc<Mapping> {
         learner: None,
         born: 1,
         since: epoch,
+        phase: Default::default(),
     };
     mapping.chains = Chains::of_ranges([(0..16384, chain)]).expect("all slots");
     Arc::new(mapping)
@@ -218,6 +236,7 @@ fn epochs_that_cannot_follow_are_not_taken_up() {
         let mut lost = Mapping::clone(&of_two(epoch));
         let nobody = Chain {
             since: epoch,
+            phase: Default::default(),
             ..Chain::default()
         };
         lost.chains = Chains::of_ranges([(0..16384, nobody)]).expect("all slots");

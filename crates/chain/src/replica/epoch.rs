@@ -3,7 +3,7 @@
 use super::{Replica, Store};
 use crate::slot::Out;
 use rufous_base::slot::slots_of_worker;
-use rufous_mapping::{Chain, Invalid, Mapping};
+use rufous_mapping::{Chain, Invalid, Mapping, Phase};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,7 +35,9 @@ impl Replica {
         let mut out = Out::new();
         for (slots, chain) in mapping.chains.ranges() {
             let slots = slots.start.max(mine.start)..slots.end.min(mine.end);
-            if chain.names(self.me) {
+            if chain.names(self.me)
+                || chain.is_idle(self.me) && chain.holders().any(|no| no == self.me)
+            {
                 slots.for_each(|number| self.enter(number, chain, store, &mut out));
             } else if !slots.is_empty() {
                 self.leave(slots, chain, store);
@@ -50,11 +52,21 @@ impl Replica {
         Ok(true)
     }
 
-    /// This node is in a slot's chain.
+    /// This node is in a slot's chain, or keeps its copy.
     fn enter(&mut self, number: u16, chain: &Chain, store: &mut impl Store, out: &mut Out) {
-        let is_clear = !self.cleared.contains(&number);
+        let (me, is_clear) = (self.me, !self.cleared.contains(&number));
         let slot = self.entry(number);
+        if slot.chain == *chain {
+            return;
+        }
+        if chain.is_idle(me) {
+            slot.keep(*chain, store);
+            self.changed.insert(number);
+            return;
+        }
+        // The same chain in another phase.
         if slot.chain.since == chain.since {
+            slot.chain = *chain;
             return;
         }
         slot.set_chain(*chain, is_clear, store, out);
@@ -68,7 +80,7 @@ impl Replica {
     /// It is not in the chain of these slots.
     fn leave(&mut self, slots: Range<u16>, chain: &Chain, store: &mut impl Store) {
         let known = self.slots.range(slots);
-        let known = known.filter(|(_, slot)| slot.chain.since != chain.since);
+        let known = known.filter(|(_, slot)| slot.chain != *chain);
         let known: Vec<u16> = known.map(|(number, _)| *number).collect();
         for number in known {
             if let Some(mut slot) = self.slots.remove(&number) {
@@ -113,11 +125,16 @@ impl Replica {
         self.copied.retain(copies);
         let is_broken = |number: &u16| slots.get(number).is_some_and(|slot| slot.is_broken());
         self.broken.retain(is_broken);
+        let asked = slots
+            .iter()
+            .filter(|(_, slot)| slot.chain.phase != Phase::Acts);
+        self.asked = asked.map(|(number, _)| *number).collect();
         let taught = slots
             .iter()
             .filter(|(_, slot)| slot.chain.learner.is_some());
         self.taught = taught.map(|(number, _)| *number).collect();
-        let peers = self.slots.iter().flat_map(|(number, slot)| {
+        let acting = self.slots.iter().filter(|(_, slot)| !slot.is_idle());
+        let peers = acting.flat_map(|(number, slot)| {
             let others = slot.chain.named().filter(|no| *no != self.me);
             others.map(|no| self.peer_at(no, *number))
         });

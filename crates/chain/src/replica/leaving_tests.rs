@@ -40,6 +40,7 @@ fn mapping(epoch: u64, first: &[NodeNo], second: &[NodeNo]) -> Arc<Mapping> {
             weight: 100,
             workers: 1,
             drains: no == ME,
+            folder: Default::default(),
         };
         mapping.members.insert(no, member);
     }
@@ -49,6 +50,7 @@ fn mapping(epoch: u64, first: &[NodeNo], second: &[NodeNo]) -> Arc<Mapping> {
         members: Members::of(members).expect("few"),
         learner: None,
         since: epoch,
+        phase: Default::default(),
         born: 1,
     };
     let chains = [(0..SECOND, chain(first)), (SECOND..16384, chain(second))];

@@ -3,6 +3,7 @@
 use super::{Refused, Replica};
 use crate::slot::SlotChain;
 use rufous_mapping::NodeNo;
+use rufous_mapping::planner::Copy;
 use std::collections::BTreeSet;
 
 /// How many slots this node serves, as far as leases go; is in the chains of; has all data of.
@@ -128,7 +129,8 @@ impl Replica {
     /// Whether there may be partial data of a slot.
     pub fn has_part(&self, slot: u16) -> bool {
         let known = self.slots.get(&slot);
-        self.cleared.contains(&slot) || known.is_some_and(|slot| !slot.is_complete())
+        self.cleared.contains(&slot)
+            || known.is_some_and(|slot| !slot.is_complete() && !slot.never_acted())
     }
 
     /// Whether [`Replica::work`] has something to do.
@@ -161,6 +163,17 @@ impl Replica {
             may_leave.then_some((*number, self.me, slot.chain.since))
         });
         synced.chain(leaving)
+    }
+
+    /// What this node has of the slots of whose chains no node acts.
+    pub fn held(&self) -> impl Iterator<Item = (u16, Option<Copy>)> {
+        let never = |number: &u16| {
+            let slot = self.slots.get(number).filter(|_| self.keeps_all);
+            slot.is_some_and(|slot| slot.never_acted())
+                .then_some(Copy::NEVER_ACTED)
+        };
+        let slots = self.asked.iter();
+        slots.map(move |number| (*number, self.copy_of(*number).or_else(|| never(number))))
     }
 
     /// Whether a write that this node executed as a slot's head is not acknowledged yet.

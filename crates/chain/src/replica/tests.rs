@@ -1,6 +1,8 @@
 //! Workers of nodes that share slots: nodes with different numbers of workers, and slots whose data
 //! is incomplete or wrong.
 
+mod waiting;
+
 use super::*;
 use rufous_base::limits::SLOTS;
 use rufous_mapping::{Chain, Chains, Member, Members, NodeId};
@@ -26,16 +28,15 @@ impl Effects {
 
 impl Store for Effects {
     fn apply(&mut self, slot: u16, effect: &[u8]) {
-        match self.refused == Some(slot) {
-            true => self.failed = Some(slot),
-            false => self.slots.entry(slot).or_default().push(effect.to_vec()),
+        if self.refused == Some(slot) {
+            return self.failed = Some(slot);
         }
+        self.slots.entry(slot).or_default().push(effect.to_vec());
     }
 
     fn clear(&mut self, slot: u16) -> bool {
-        let effects = self.slots.entry(slot).or_default();
-        effects.pop();
-        effects.is_empty()
+        self.slots.entry(slot).or_default().pop();
+        self.slots[&slot].is_empty()
     }
 
     fn begin_copy(&mut self, slot: u16) {
@@ -80,6 +81,7 @@ fn member(n: u16, workers: u16) -> Member {
         weight: 100,
         workers,
         drains: false,
+        folder: Default::default(),
     }
 }
 
@@ -112,23 +114,13 @@ impl World {
     /// The next epoch: the slots in use have this chain.
     pub(super) fn agree(&mut self, members: &[u16], learner: Option<u16>) {
         let nodes: Vec<NodeNo> = members.iter().map(|n| NodeNo(*n)).collect();
-        let mut mapping = Mapping::clone(&self.mapping);
-        mapping.epoch += 1;
-        let chain = Chain {
+        self.agree_on(Chain {
             members: Members::of(&nodes).expect("few"),
             learner: learner.map(NodeNo),
             born: 1,
-            since: mapping.epoch,
-        };
-        let mut ranges = Vec::new();
-        for (at, slot) in SLOTS_USED.into_iter().enumerate() {
-            let next = SLOTS_USED.get(at + 1).copied().unwrap_or(SLOTS as u16);
-            ranges.push((slot..slot + 1, chain));
-            ranges.push((slot + 1..next, Chain::default()));
-        }
-        mapping.chains = Chains::of_ranges(ranges).expect("all slots");
-        mapping.follows(&self.mapping).expect("a next one");
-        self.mapping = Arc::new(mapping);
+            since: self.mapping.epoch + 1,
+            ..Chain::default()
+        });
     }
 
     fn take_up(&mut self, peer: Peer) {

@@ -5,7 +5,7 @@ use super::{Out, SlotChain};
 use crate::message::Message;
 use crate::planted::{self, Planted};
 use crate::replica::Store;
-use rufous_mapping::NodeNo;
+use rufous_mapping::{Chain, NodeNo};
 
 /// The progress of a node that learns from this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +146,14 @@ impl SlotChain {
         if self.learns().is_some() {
             store.end_copy(self.number);
         }
+    }
+
+    /// This node only keeps what it has of the slot.
+    pub(crate) fn keep(&mut self, chain: Chain, store: &mut impl Store) {
+        self.end_copy(store);
+        (self.learning, self.learner_acked) = (None, None);
+        self.chain = chain;
+        self.active = false;
     }
 
     /// The learner for which a copy is being made.

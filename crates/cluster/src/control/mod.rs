@@ -14,18 +14,25 @@
 //!    that was restored to an earlier state hands out epochs a second time. From then on nothing is
 //!    applied or proposed until it has the last known mapping again.
 
+mod halted;
+mod judged;
 mod reach;
 #[cfg(test)]
 mod reach_tests;
 #[cfg(test)]
 mod tests;
 
+pub use halted::Halted;
+use judged::{draining, has_all, is_time, judge, note_away, unfit};
 use reach::Reach;
-use rufous_mapping::planner::{self, Health, Learned, Limits, Seen};
-use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
+use rufous_mapping::planner::{self, Health, Held, Learned, Limits, Seen};
+use rufous_mapping::{Mapping, Member, NodeId, NodeNo, Phase};
 use rufous_wire::mapping::{decode, decode_member};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Epochs follow one another so many times sooner while chains wait.
+const SOONER: u64 = 8;
 
 /// What a node's control is configured with.
 #[derive(Clone, Debug)]
@@ -92,6 +99,8 @@ pub struct View<'a> {
     pub data: Data,
     /// Progress of learners, as this node and others have reported it.
     pub learned: Learned,
+    /// What nodes have of slots whose chains are halted.
+    pub held: Held,
 }
 
 /// What the caller has to do, in order.
@@ -130,6 +139,8 @@ pub enum Action {
     },
     /// What an operator wanted forgotten leaves, or is kept for this reason.
     Forgotten { id: NodeId, kept: Option<String> },
+    /// Log the slots of which all copies have stopped, and what they wait for.
+    Halted(Halted),
     /// Propose this mapping as the epoch after `expected`.
     Propose { expected: u64, next: Mapping },
 }
@@ -156,6 +167,8 @@ pub struct Control {
     reach: Reach,
     /// The members that others replace, with the reason, as the leader last logged them.
     unfit: BTreeMap<NodeNo, String>,
+    /// What becomes of halted chains, as the leader last logged it.
+    halted: Halted,
     /// When a proposal of this node last took effect.
     proposed_us: Option<u64>,
     /// The last problem that was logged, so that it is logged once.
@@ -172,6 +185,7 @@ impl Control {
             away: BTreeMap::new(),
             reach: Reach::default(),
             unfit: BTreeMap::new(),
+            halted: Halted::default(),
             proposed_us: None,
             said: String::new(),
             is_behind: settings.kept.is_behind,
@@ -365,6 +379,7 @@ impl Control {
             self.away.clear();
             self.reach.forget();
             self.unfit.clear();
+            self.halted = Halted::default();
             actions.push(Action::ForgetReports);
             return;
         }
@@ -388,7 +403,11 @@ impl Control {
                 now: unfit.clone(),
             });
         }
-        if !is_new && !is_time(self.proposed_us, &self.away, self.settings.apart_us, now_us) {
+        let mut chains = mapping.chains.ranges();
+        // Slots are not served meanwhile.
+        let waits = chains.any(|(_, chain)| chain.phase != Phase::Acts);
+        let apart_us = self.settings.apart_us / if waits { SOONER } else { 1 };
+        if !is_new && !is_time(self.proposed_us, &self.away, apart_us, now_us) {
             return;
         }
         let away = self.away.iter();
@@ -398,11 +417,19 @@ impl Control {
                 .map(|(no, since)| (*no, now_us.saturating_sub(*since) / 1_000))
                 .collect(),
             learned: view.learned.clone(),
+            held: view.held.clone(),
             draining: draining(mapping, view),
             unfit: unfit.into_keys().collect(),
             apart: self.reach.apart(),
         };
-        if let Some(next) = planner::next(mapping, &seen, &self.settings.limits) {
+        let next = planner::next(mapping, &seen, &self.settings.limits);
+        let halted = Halted::of(mapping, &seen, &self.settings.limits);
+        // What continues is logged with the proposal that makes it so.
+        if halted != self.halted && (halted.continues() == 0 || next.is_some()) {
+            self.halted = halted.clone();
+            actions.push(Action::Halted(halted));
+        }
+        if let Some(next) = next {
             let expected = mapping.epoch;
             actions.push(Action::Propose { expected, next });
         }
@@ -419,74 +446,4 @@ impl Control {
 pub fn announced(id: NodeId, incarnation: u64, about: &[u8]) -> Option<Member> {
     let member = decode_member(about).ok()?;
     (member.id == id && member.incarnation == incarnation).then_some(member)
-}
-
-/// The stored mapping, if it is valid and may follow the known one.
-fn judge(stored: &Stored<'_>, known: Option<&Mapping>) -> Result<Mapping, &'static str> {
-    let mapping = decode(stored.mapping).map_err(|invalid| invalid.0)?;
-    if mapping.epoch != stored.epoch {
-        return Err("its epoch differs from the key's");
-    }
-    // Epochs between the two are unknown.
-    if let Some(known) = known.filter(|known| known.epoch + 1 == mapping.epoch) {
-        mapping.follows(known).map_err(|invalid| invalid.0)?;
-    }
-    Ok(mapping)
-}
-
-/// Whether a node is the head of every slot.
-fn has_all(mapping: &Mapping, me: NodeId) -> bool {
-    let own = mapping.number_of(me);
-    let mut heads = mapping.chains.ranges().map(|(_, chain)| chain.head());
-    own.is_some() && heads.all(|head| head == own)
-}
-
-/// Whether the next epoch may be proposed.
-fn is_time(
-    proposed_us: Option<u64>,
-    away: &BTreeMap<NodeNo, u64>,
-    apart_us: u64,
-    now_us: u64,
-) -> bool {
-    let is_recent = |at: &u64| now_us.saturating_sub(*at) < apart_us;
-    away.values().any(is_recent) || !proposed_us.as_ref().is_some_and(is_recent)
-}
-
-/// Members that announce that they want to leave, and those that were removed.
-fn draining(mapping: &Mapping, view: &View<'_>) -> BTreeSet<NodeNo> {
-    let announces = |id: &NodeId| view.alive.get(id).is_some_and(|member| member.drains);
-    let members = mapping.members.iter();
-    members
-        .filter(|(_, member)| view.removed.contains(&member.id) || announces(&member.id))
-        .map(|(no, _)| *no)
-        .collect()
-}
-
-/// Members that are alive and cannot do their part, with the reason.
-fn unfit(mapping: &Mapping, view: &View<'_>, reach: &Reach) -> BTreeMap<NodeNo, String> {
-    let ails = mapping.members.iter().filter_map(|(no, member)| {
-        let health = view.health.get(&member.id)?;
-        Some((*no, health.ails.clone()?))
-    });
-    let unheard = reach.replaced().map(|no| {
-        let why = "it and other members do not hear one another";
-        (no, why.to_owned())
-    });
-    unheard.chain(ails).collect()
-}
-
-fn note_away(
-    away: &mut BTreeMap<NodeNo, u64>,
-    mapping: &Mapping,
-    alive: &BTreeMap<NodeId, Member>,
-    now_us: u64,
-) {
-    let is_away = |no: &NodeNo| {
-        let member = mapping.members.get(no);
-        member.is_some_and(|member| !alive.contains_key(&member.id))
-    };
-    away.retain(|no, _| is_away(no));
-    for no in mapping.members.keys().filter(|no| is_away(no)) {
-        away.entry(*no).or_insert(now_us);
-    }
 }

@@ -18,6 +18,7 @@ fn member(no: u16, incarnation: u64) -> Member {
         weight: 100,
         workers: 1,
         drains: false,
+        folder: Default::default(),
     }
 }
 

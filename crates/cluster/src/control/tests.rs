@@ -18,6 +18,7 @@ fn member(id: NodeId) -> Member {
         weight: 100,
         workers: 1,
         drains: false,
+        folder: Default::default(),
     }
 }
 
@@ -78,6 +79,7 @@ fn brief(action: &Action) -> String {
             format!("unfit {all:?}")
         }
         Action::Forgotten { kept, .. } => format!("forgotten {kept:?}"),
+        Action::Halted(halted) => format!("halted, {} continue", halted.continues()),
         Action::Propose { expected, next } => format!("propose {} after {expected}", next.epoch),
     }
 }

@@ -185,9 +185,12 @@ impl<'a> In<'a> {
     }
 
     fn member(&mut self) -> Option<Member> {
+        let (id, incarnation) = (self.id()?, self.number()?);
         Some(Member {
-            id: self.id()?,
-            incarnation: self.number()?,
+            id,
+            incarnation,
+            // On one machine a later start takes the place of each earlier one.
+            after: incarnation.saturating_sub(1),
             about: self.bytes(MAX_ABOUT)?,
         })
     }

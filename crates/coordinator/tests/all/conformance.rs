@@ -20,6 +20,7 @@ fn member(id: u8, incarnation: u64) -> Member {
     Member {
         id: NodeId([id; 20]),
         incarnation,
+        after: incarnation - 1,
         about: vec![id, 0xff],
     }
 }

@@ -19,6 +19,7 @@ fn member(name: u8, incarnation: u64) -> Member {
     Member {
         id: id(name),
         incarnation,
+        after: incarnation - 1,
         about: Vec::new(),
     }
 }

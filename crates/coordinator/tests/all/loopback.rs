@@ -27,6 +27,7 @@ fn open(at: SocketAddr, name: u8, incarnation: u64) -> Client {
     let me = Member {
         id: id(name),
         incarnation,
+        after: incarnation - 1,
         about: Vec::new(),
     };
     Client::open(&at.to_string(), "birds", me).expect("a client")
@@ -237,6 +238,7 @@ async fn nonsense_harms_nobody() {
         let me = Member {
             id: id(2),
             incarnation: 1,
+            after: 0,
             about: Vec::new(),
         };
         let fish = Client::open(&server.address().to_string(), "fish", me).expect("a client");

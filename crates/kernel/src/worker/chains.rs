@@ -16,6 +16,7 @@
 mod dependence;
 mod figures;
 mod late;
+mod marks;
 #[macro_use]
 mod view;
 #[cfg(test)]
@@ -31,12 +32,14 @@ use super::out::{Call, Out};
 use super::store::Store;
 use crate::chains::{BySlot, Slots, writes_of};
 use crate::durable::SlotMark;
-use crate::placement::Placement;
 use crate::planted::{self, Planted};
+use crate::worker::lattice::Past;
 use late::Late;
-use rufous_base::slot::{slot_of as slot_of_key, slots_of_worker};
+use marks::Marks;
+use rufous_base::slot::slots_of_worker;
 use rufous_base::{Now, WorkerId};
 use rufous_chain::{Envelope, Message, Peer, Refused, Replica};
+use rufous_mapping::planner::Copy;
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -76,6 +79,7 @@ pub(super) struct ChainHost {
     /// Messages that wait for the log, each with the last frame that it concerns.
     held: VecDeque<(u64, Said)>,
     out: Vec<Said>,
+    marks: Marks,
     /// Copying or dropping is not finished.
     more: bool,
     /// When its next step is due.
@@ -99,6 +103,7 @@ impl ChainHost {
             ailing: BTreeMap::new(),
             held: VecDeque::new(),
             out: Vec::new(),
+            marks: Marks::default(),
             more: false,
             step_at: 0,
             figures: ChainFigures::default(),
@@ -160,11 +165,15 @@ impl ChainHost {
             settings.lease_us,
             started_us,
         );
+        replica.set_keeps_all(is_first && settings.past == Past::Whole);
         for (slot, mark) in store.shard.marks().slots() {
             match mark {
                 // Under another number it was a different node.
-                SlotMark::Whole(seq) if is_first => replica.restore(*slot, *seq),
-                SlotMark::Whole(_) | SlotMark::Part => replica.found_incomplete(*slot),
+                SlotMark::Whole { seq, since } if is_first => {
+                    let (seq, since) = (*seq, *since);
+                    replica.restore(*slot, Copy { since, seq });
+                }
+                SlotMark::Whole { .. } | SlotMark::Part => replica.found_incomplete(*slot),
             }
         }
         replica
@@ -195,6 +204,7 @@ impl ChainHost {
     /// Marks slots in the log with what is here of them, and sets their ownership.
     fn mark_slots(&mut self, slots: impl IntoIterator<Item = u16>, store: &mut Store<'_>) {
         for slot in slots {
+            self.marks.on_mark();
             store.shard.mark_slot(slot, self.mark_of(slot));
             let is_own = self.replica.as_ref().is_some_and(|r| r.is_open(slot));
             store.shard.set_guest(slot, !is_own);
@@ -204,8 +214,8 @@ impl ChainHost {
 
     fn mark_of(&self, slot: u16) -> Option<SlotMark> {
         let replica = self.replica.as_ref()?;
-        match replica.complete_seq(slot) {
-            Some(seq) => Some(SlotMark::Whole(seq)),
+        match replica.copy_of(slot) {
+            Some(Copy { since, seq }) => Some(SlotMark::Whole { seq, since }),
             None => replica.has_part(slot).then_some(SlotMark::Part),
         }
     }
@@ -363,6 +373,7 @@ impl ChainHost {
     /// that need no more.
     pub(super) fn on_log(&mut self, open: u64, logged: u64) {
         self.collect(open);
+        self.marks.on_log(open, logged);
         let is_due = |(frame, _): &mut (u64, Said)| {
             *frame <= logged || planted::is(Planted::SaidBeforeLogged)
         };
@@ -427,30 +438,6 @@ impl ChainHost {
         }
     }
 
-    /// Whether keys are of several slots, some of which have copies at other nodes.
-    pub(super) fn is_spread<'k>(
-        &self,
-        keys: impl IntoIterator<Item = &'k [u8]>,
-        placement: &Placement,
-    ) -> bool {
-        let keys = keys.into_iter();
-        let mut slots = keys
-            .filter(|key| placement.lattice(key).is_none())
-            .map(slot_of_key);
-        let Some(first) = slots.next() else {
-            return false;
-        };
-        let mapping = self.mapping();
-        let is_shared =
-            |slot| mapping.is_some_and(|mapping| mapping.chains.of(slot).named().count() > 1);
-        let (mut differ, mut shared) = (false, is_shared(first));
-        for slot in slots {
-            differ |= slot != first;
-            shared |= is_shared(slot);
-        }
-        differ && shared
-    }
-
     /// For a slot that this node serves now: the epoch since which its chain is unchanged.
     pub(super) fn answers_since(&self, now: Now, slot: u16) -> Option<u64> {
         self.serves(now, slot, Needs::Head).ok()?;
@@ -461,6 +448,18 @@ impl ChainHost {
     pub(super) fn learned(&self) -> Vec<(u16, NodeNo, u64)> {
         let replica = self.replica.as_ref();
         replica.map_or_else(Vec::new, |replica| replica.synced().collect())
+    }
+
+    /// What this worker's log has of slots of whose chains no node acts.
+    pub(super) fn held(&self) -> Vec<(u16, Option<Copy>)> {
+        let replica = self.replica.as_ref().filter(|_| self.marks.are_logged());
+        replica.map_or_else(Vec::new, |replica| replica.held().collect())
+    }
+
+    /// Whether there are slots of whose chains no node acts.
+    pub(super) fn waits_to_act(&self) -> bool {
+        let replica = self.replica.as_ref();
+        replica.is_some_and(|replica| replica.held().next().is_some())
     }
 
     /// Slots whose data here is not as it should be.

@@ -115,6 +115,18 @@ impl<P: Program> Worker<P> {
         chains.map_or_else(Vec::new, |chains| chains.learned())
     }
 
+    /// What this worker's log has of slots of whose chains no node acts.
+    pub fn held(&self) -> Vec<(u16, Option<rufous_mapping::planner::Copy>)> {
+        let chains = self.chains.as_ref();
+        chains.map_or_else(Vec::new, |chains| chains.held())
+    }
+
+    /// Whether there are slots of whose chains no node acts.
+    pub fn waits_to_act(&self) -> bool {
+        let chains = self.chains.as_ref();
+        chains.is_some_and(|chains| chains.waits_to_act())
+    }
+
     /// Slots whose data here is not as it should be.
     pub fn broken_slots(&self) -> Vec<u16> {
         let chains = self.chains.as_ref();

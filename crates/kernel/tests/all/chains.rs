@@ -44,6 +44,7 @@ fn member(n: u8) -> Member {
         weight: 100,
         workers: 1,
         drains: false,
+        folder: Default::default(),
     }
 }
 
@@ -88,6 +89,7 @@ impl World {
             learner: learner.map(NodeNo),
             born: 1,
             since: mapping.epoch,
+            phase: Default::default(),
         };
         mapping.chains = Chains::of_ranges([(0..16384, chain)]).expect("all slots");
         mapping.follows(&self.mapping).expect("a next one");

@@ -28,12 +28,14 @@ fn mapping_with(
         weight: 100,
         workers: if n == 0 { workers } else { 1 },
         drains: false,
+        folder: Default::default(),
     };
     let chain = Chain {
         members: Members::of(members).expect("few"),
         learner,
         born: 1,
         since: epoch,
+        phase: Default::default(),
     };
     Arc::new(Mapping {
         epoch,

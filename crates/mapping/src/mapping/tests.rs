@@ -1,7 +1,7 @@
 //! Invalid mappings, and mappings that cannot follow one another.
 
 use super::*;
-use crate::chains::{Chain, Members};
+use crate::chains::{Chain, Members, Phase};
 use crate::planner::{self, Limits, Seen};
 use rufous_base::limits::SLOTS;
 
@@ -16,6 +16,7 @@ fn node(n: u8) -> Member {
         weight: 100,
         workers: 1,
         drains: false,
+        folder: Default::default(),
     }
 }
 
@@ -144,6 +145,7 @@ fn epochs_may_be_missed_but_not_undone() {
     };
     let nobody = Chain {
         since: 4,
+        phase: Default::default(),
         ..Chain::default()
     };
     let gone = Chains::of_ranges([(0..SLOTS as u16, nobody)]).expect("all slots");
@@ -173,6 +175,7 @@ fn a_learner_alone_never_follows_its_chain() {
         learner: Some(NodeNo(2)),
         born: 1,
         since: 4,
+        phase: Default::default(),
     };
     let after = |nos: &[u16]| {
         let nos: Vec<NodeNo> = nos.iter().map(|no| NodeNo(*no)).collect();
@@ -180,6 +183,7 @@ fn a_learner_alone_never_follows_its_chain() {
             members: Members::of(&nos).expect("few"),
             learner: None,
             since: 5,
+            phase: Default::default(),
             ..before
         }
     };
@@ -207,4 +211,32 @@ fn ranges_that_are_not_all_slots_are_refused() {
         Chains::of_ranges([(0..5, chain), (5..end, chain)]),
         Ok(Chains::default())
     );
+}
+
+/// A node may miss that a chain was confirmed, and hear that it is halted.
+#[test]
+fn phases_may_be_missed_but_not_undone() {
+    let of = |nos: &[u16]| {
+        let nos: Vec<NodeNo> = nos.iter().map(|no| NodeNo(*no)).collect();
+        Members::of(&nos).expect("few")
+    };
+    let chain = |members: &[u16], phase| Chain {
+        members: of(members),
+        learner: None,
+        born: 1,
+        since: 4,
+        phase,
+    };
+    let former = of(&[1, 2]);
+    let confirms = chain(&[0], Phase::Confirms { former, acted: 3 });
+    let acts = chain(&[0], Phase::Acts);
+    let halted = chain(&[0], Phase::Halted { acted: 4 });
+    let all = chain(&[0, 1, 2], Phase::Halted { acted: 3 });
+    for (before, after) in [(confirms, acts), (confirms, all), (acts, halted)] {
+        assert_eq!(after.follows(&before), Ok(()));
+        assert_eq!(after.comes_after(&before, 5), Ok(()));
+        assert!(before.comes_after(&after, 5).is_err(), "{after:?}");
+    }
+    assert!(halted.follows(&confirms).is_err(), "in one epoch");
+    assert_eq!(halted.comes_after(&confirms, 5), Ok(()));
 }

@@ -1,5 +1,6 @@
 //! A member that is gone for good leaves without announcing it, at the request of an operator.
 
+use crate::chains::{Chain, Chains};
 use crate::mapping::Mapping;
 use crate::member::NodeNo;
 use std::fmt;
@@ -26,8 +27,8 @@ impl fmt::Display for Kept {
 }
 
 /// The next epoch, in which a member begins to leave: it gets no slots any more, and is dropped when
-/// no chain has it. `None` if it leaves already. A member that is alive ends that by its
-/// announcement ([`next`](super::next)).
+/// no chain has it. Halted chains do not wait for its copies any more. `None` if it leaves already. A
+/// member that is alive ends that by its announcement ([`next`](super::next)).
 pub fn forget(mapping: &Mapping, no: NodeNo) -> Result<Option<Mapping>, Kept> {
     let member = mapping.members.get(&no).ok_or(Kept::Unknown)?;
     let is_alone = |members: &[NodeNo]| members == [no];
@@ -37,11 +38,21 @@ pub fn forget(mapping: &Mapping, no: NodeNo) -> Result<Option<Mapping>, Kept> {
     if slots > 0 {
         return Err(Kept::OnlyCopies(slots));
     }
-    if member.drains && !mapping.ring.has(no) {
+    let waits = |chain: &Chain| chain.is_halted() && chain.members.contains(&no);
+    let is_awaited = mapping.chains.ranges().any(|(_, chain)| waits(chain));
+    if member.drains && !mapping.ring.has(no) && !is_awaited {
         return Ok(None);
     }
     let mut next = mapping.clone();
     next.epoch += 1;
+    next.chains = Chains::with_room_for(mapping.chains.ranges().len());
+    for (slots, chain) in mapping.chains.ranges() {
+        let mut chain = *chain;
+        if waits(&chain) {
+            chain.members.retain(|member| member != no);
+        }
+        next.chains.push(slots.start, chain);
+    }
     if let Some(member) = next.members.get_mut(&no) {
         member.drains = true;
     }
@@ -55,7 +66,9 @@ pub fn forget(mapping: &Mapping, no: NodeNo) -> Result<Option<Mapping>, Kept> {
 mod tests {
     use super::*;
     use crate::member::{Member, NodeId};
-    use crate::planner::{Limits, Seen, next};
+    use crate::planner::tests::report;
+    use crate::planner::{Copy, Limits, Report, Seen, next};
+    use rufous_base::limits::SLOTS;
 
     fn node(n: u8) -> Member {
         Member {
@@ -68,6 +81,7 @@ mod tests {
             weight: 100,
             workers: 1,
             drains: false,
+            folder: Default::default(),
         }
     }
 
@@ -83,6 +97,7 @@ mod tests {
     fn settle(mapping: &mut Mapping, seen: &mut Seen) {
         while let Some(planned) = next(mapping, seen, &Limits::default()) {
             *mapping = planned;
+            report(mapping, seen);
             seen.learned.clear();
             for (slots, chain) in mapping.chains.ranges() {
                 for no in chain.learner.iter().chain(chain.members.last()) {
@@ -124,6 +139,42 @@ mod tests {
         let mapping = cluster(1);
         let kept = forget(&mapping, NodeNo(2)).expect_err("its keys would be lost");
         assert!(matches!(kept, Kept::OnlyCopies(slots) if slots > 1000));
+    }
+
+    /// All members have stopped, and one does not come back: its copies may be the best.
+    #[test]
+    fn halted_chains_do_not_wait_for_a_member_that_is_gone_for_good() {
+        let mut mapping = cluster(2);
+        let mut seen = seen(&[0, 1]);
+        for member in seen.alive.values_mut() {
+            member.incarnation = 2;
+        }
+        for _ in 0..100 {
+            for (no, member) in &mapping.members {
+                let mut report = Report::new(member.incarnation, true, false);
+                let copy = Some(Copy { since: 1, seq: 7 });
+                report.add(0..SLOTS as u16, copy);
+                if *no != NodeNo(2) {
+                    seen.held.hear(*no, report);
+                }
+            }
+            if let Some(planned) = next(&mapping, &seen, &Limits::default()) {
+                assert_eq!(planned.follows(&mapping), Ok(()));
+                mapping = planned;
+            }
+        }
+        let halted = |mapping: &Mapping| {
+            let mut chains = mapping.chains.ranges();
+            chains.any(|(_, chain)| chain.is_halted())
+        };
+        assert!(halted(&mapping), "chains wait for the copies of the third");
+        let planned = forget(&mapping, NodeNo(2)).expect("may go").expect("news");
+        assert_eq!(planned.check(), Ok(()));
+        assert_eq!(planned.follows(&mapping), Ok(()));
+        mapping = planned;
+        settle(&mut mapping, &mut seen);
+        assert!(!halted(&mapping));
+        assert_eq!(mapping.members.len(), 2);
     }
 
     #[test]

@@ -38,6 +38,7 @@ fn is_heeded(member: &Member, now: &Member) -> bool {
 mod tests {
     use crate::mapping::Mapping;
     use crate::member::{Member, NodeId, NodeNo};
+    use crate::planner::tests::report;
     use crate::planner::{Limits, Seen, next};
     use rufous_base::limits::SLOTS;
 
@@ -52,6 +53,7 @@ mod tests {
             weight: 100,
             workers: 1,
             drains: false,
+            folder: Default::default(),
         }
     }
 
@@ -69,6 +71,7 @@ mod tests {
                 return;
             };
             *mapping = planned;
+            report(mapping, seen);
             seen.learned.clear();
             for (slots, chain) in mapping.chains.ranges() {
                 // No client waits for a write of the last member either.

@@ -1,9 +1,10 @@
 //! The rules that derive a chain of the next epoch from the present one.
 
+use super::held::{self, Presence, Verdict};
 use super::seen::{Limits, Seen};
-use crate::chains::{Chain, Chains, MAX_CHAIN, Members};
+use crate::chains::{Chain, Chains, MAX_CHAIN, Members, Phase};
 use crate::mapping::Mapping;
-use crate::member::{Member, NodeNo};
+use crate::member::{Folder, Member, NodeNo};
 use crate::planted::{self, Planted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,6 +16,10 @@ pub(super) struct MemberStates<'a> {
     pub(super) away: BTreeSet<NodeNo>,
     /// Alive with a later incarnation than the mapping has.
     pub(super) restarted: BTreeMap<NodeNo, &'a Member>,
+    /// Alive and unfit.
+    unfit: BTreeSet<NodeNo>,
+    /// The starts of the members, as the mapping has them, and their folders.
+    starts: BTreeMap<NodeNo, (u64, Folder)>,
 }
 
 /// The slots that each node copies at present, and the limit.
@@ -49,8 +54,12 @@ impl<'a> MemberStates<'a> {
             seen,
             away: BTreeSet::new(),
             restarted: BTreeMap::new(),
+            unfit: BTreeSet::new(),
+            starts: BTreeMap::new(),
         };
         for (no, member) in &mapping.members {
+            let start = (member.incarnation, member.folder);
+            state.starts.insert(*no, start);
             match seen.alive.get(&member.id) {
                 Some(now) if now.id != member.id || now.check().is_err() => {
                     state.away.insert(*no);
@@ -66,6 +75,7 @@ impl<'a> MemberStates<'a> {
                 }
                 Some(_) if seen.unfit.contains(no) => {
                     state.away.insert(*no);
+                    state.unfit.insert(*no);
                 }
                 Some(_) => (),
             }
@@ -97,12 +107,66 @@ impl<'a> MemberStates<'a> {
         limits: &Limits,
     ) -> Option<Chain> {
         let all_stayed = self.away.is_empty() && self.restarted.is_empty();
-        if all_stayed && chain.learner.is_none() && *chain.members == *wanted {
+        let is_settled = all_stayed && chain.phase == Phase::Acts;
+        if is_settled && chain.learner.is_none() && *chain.members == *wanted {
             return None;
         }
         let mut next = *chain;
-        let changed = self.renew(&mut next, limits) || self.advance(&mut next, slots, wanted);
+        let changed = match chain.phase {
+            Phase::Halted { .. } => self.resume(&mut next, slots.start, limits),
+            Phase::Confirms { .. } => self.renew(&mut next) || self.confirm(&mut next, slots.start),
+            Phase::Acts => self.renew(&mut next) || self.advance(&mut next, slots, wanted),
+        };
         changed.then_some(next)
+    }
+
+    /// A halted chain continues with one member, if that is decided.
+    fn resume(&self, chain: &mut Chain, slot: u16, limits: &Limits) -> bool {
+        let Verdict::Continues(chosen, _) = self.verdict(chain, slot, limits) else {
+            return false;
+        };
+        lose(chain, |no| no == chosen);
+        true
+    }
+
+    /// A chain acts when the logs of all its members have it.
+    fn confirm(&self, chain: &mut Chain, slot: u16) -> bool {
+        let since = chain.since;
+        let confirms = |no: &NodeNo| match self.presence(*no) {
+            Presence::Reports(report, _) => report.has_mark_of(slot, since),
+            _ => false,
+        };
+        let all = chain.members.iter().all(confirms);
+        if all {
+            chain.phase = Phase::Acts;
+        }
+        all
+    }
+
+    pub(super) fn verdict(&self, chain: &Chain, slot: u16, limits: &Limits) -> Verdict {
+        let is_only = self.starts.len() == 1;
+        held::decide(chain, slot, (limits.reunion_ms, is_only), |no| {
+            self.presence(no)
+        })
+    }
+
+    /// A node may report again what it had before a later restart: only the start that the mapping
+    /// has counts.
+    fn presence(&self, no: NodeNo) -> Presence<'_> {
+        if !self.away.contains(&no) || self.unfit.contains(&no) {
+            let report = self.seen.held.of(no);
+            let start = self.starts.get(&no).copied().unwrap_or_default();
+            return match report.filter(|report| report.incarnation == start.0) {
+                Some(report) if !self.restarted.contains_key(&no) => {
+                    Presence::Reports(report, start.1)
+                }
+                _ => Presence::Silent,
+            };
+        }
+        if self.seen.draining.contains(&no) {
+            return Presence::Removed;
+        }
+        Presence::Away(self.seen.away_ms.get(&no).copied().unwrap_or(0))
     }
 
     /// It has been alive since the mapping named it.
@@ -111,7 +175,7 @@ impl<'a> MemberStates<'a> {
     }
 
     /// Rule 1. True if the chain has changed, and must not change further in this epoch.
-    fn renew(&self, chain: &mut Chain, limits: &Limits) -> bool {
+    fn renew(&self, chain: &mut Chain) -> bool {
         let learner_left = chain.learner.is_some_and(|learner| !self.stayed(learner));
         if learner_left {
             chain.learner = None;
@@ -120,17 +184,14 @@ impl<'a> MemberStates<'a> {
             return learner_left;
         }
         if chain.members.iter().any(|no| self.stayed(*no)) {
-            chain.members.retain(|no| self.stayed(no));
+            lose(chain, |no| self.stayed(no));
             return true;
         }
-        let is_back = |no: &NodeNo| self.restarted.contains_key(no);
-        let away_ms = |no: &NodeNo| self.seen.away_ms.get(no).copied().unwrap_or(0);
-        let waited = |no: &NodeNo| away_ms(no) >= limits.reunion_ms;
-        if chain.members.iter().any(is_back)
-            && chain.members.iter().all(|no| is_back(no) || waited(no))
-        {
-            let first = chain.members.iter().copied().find(is_back);
-            chain.members.retain(|no| Some(no) == first);
+        // A member that is alive and unfit has all data: it continues when it is fit again.
+        let has_data = |no: &NodeNo| self.unfit.contains(no);
+        let is_back = |no: NodeNo| self.restarted.contains_key(&no) || self.stayed(no);
+        if chain.holders().any(is_back) && !chain.members.iter().any(has_data) {
+            *chain = chain.halted();
             return true;
         }
         learner_left
@@ -188,4 +249,20 @@ impl<'a> MemberStates<'a> {
             _ => false,
         }
     }
+}
+
+/// A chain goes on with some of its members. The others keep their copies until these have confirmed
+/// that they have the slot: they may have stopped unnoticed.
+fn lose(chain: &mut Chain, stays: impl Fn(NodeNo) -> bool) {
+    let (before, acted) = (*chain, chain.acted());
+    chain.members.retain(stays);
+    chain.learner = None;
+    // Members are added only where no node is lost: there is room for all.
+    let former = before.holders().filter(|no| !chain.members.contains(no));
+    let former = former.fold(Members::default(), |all, no| all.with(no).unwrap_or(all));
+    chain.phase = if former.is_empty() || planted::is(Planted::DroppedAtOnce) {
+        Phase::Acts
+    } else {
+        Phase::Confirms { former, acted }
+    };
 }

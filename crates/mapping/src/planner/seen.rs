@@ -1,5 +1,6 @@
 //! The planner's inputs.
 
+use super::held::Held;
 use crate::member::{Member, NodeId, NodeNo};
 use rufous_base::limits::SLOTS;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,8 @@ pub struct Seen {
     pub away_ms: BTreeMap<NodeNo, u64>,
     /// Slots whose learners are complete, and slots that last members may leave.
     pub learned: Learned,
+    /// What members have of slots whose chains are halted.
+    pub held: Held,
     /// Members that are to leave for good.
     pub draining: BTreeSet<NodeNo>,
     /// Live members that others have to replace: they cannot take writes, or others do not hear
@@ -44,7 +47,8 @@ pub struct Health {
 pub struct Limits {
     /// Slots that one node learns at a time.
     pub learning: usize,
-    /// If all members of a chain have restarted: how long those that are back wait for the others.
+    /// How long a halted chain waits for members that are away, where the operator has accepted
+    /// the loss of their writes.
     pub reunion_ms: u64,
 }
 

@@ -171,6 +171,12 @@ metrics! {
             => |seen| seen.proposed;
         rufous_cluster_mappings_refused_total "Mappings of the coordinator that were not valid."
             => |seen| seen.refused;
+        rufous_cluster_slots_halted "Slots of which all copies have stopped, and none was chosen yet to continue."
+            => |seen| seen.halted;
+        rufous_cluster_folders_refused "Nodes whose data folder was empty, or restored from an earlier state, at their last start: their copies of strict slots were not used."
+            => |seen| seen.behind;
+        rufous_cluster_slots_continued_with_loss_total "Slots that continued, planned by the node, with a copy that may lack acknowledged writes, or empty."
+            => |seen| seen.lossy;
     }
 
     /// Of sessions with other nodes, beside those that [`rufous_base::figures`] declares; one sample each, in a cluster.

@@ -14,6 +14,7 @@ use rufous_kernel::durable::check::{
     Depth, Return, check as look, earlier_save, earlier_saves, plan_return,
 };
 use rufous_kernel::durable::file::{MANIFEST, MANIFEST_NEXT};
+use rufous_server::cluster::identity::note_restored;
 use std::fs::{self, DirBuilder, File};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -117,6 +118,7 @@ fn go_back(dir: &Path, generation: u64) -> Result<String> {
         bail!("the save {generation} is damaged");
     };
     let aside = put_aside(dir, &back).context("cannot copy the present data")?;
+    note_restored(dir).context("cannot note that the data is of an earlier time")?;
     replace(dir, &back).with_context(|| format!("the present data is in {}", aside.display()))?;
     let report = look(&mut DataDir::new(dir), 0).with_context(cannot_read)?;
     if let Some(damage) = report.damage.first() {

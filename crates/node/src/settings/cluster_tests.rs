@@ -73,6 +73,7 @@ fn all_that_is_given_is_told() {
         move_rate: 2 << 20,
         zone: "west".into(),
         wire_version: 1,
+        accept_loss: false,
     };
     assert_eq!(all, expected);
 }

@@ -152,6 +152,7 @@ pub static OPTIONS: &[StartOption] = &[
         "VERSION|auto",
         cluster::SET_WIRE_VERSION,
     ),
+    clustered("cluster-accept-loss", "yes|no", cluster::SET_ACCEPT_LOSS),
     clustered("cluster-id", "HEX", cluster::SET_ID),
     clustered("cluster-secret", "SECRET", cluster::secret::SET_SECRET),
     clustered(

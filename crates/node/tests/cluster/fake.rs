@@ -70,10 +70,12 @@ impl Fake {
             weight: 100,
             workers: 1,
             drains: false,
+            folder: Default::default(),
         };
         let member = rufous_coordinator::Member {
             id: me.id,
             incarnation: 1,
+            after: 0,
             about: rufous_wire::mapping::encode_member(&me),
         };
         Self {
@@ -138,6 +140,7 @@ impl Fake {
                     members: Members::of(&members).expect("a chain"),
                     learner,
                     since: next.epoch,
+                    phase: Default::default(),
                     ..*chain
                 };
                 (slots, if is_own { moved } else { *chain })
@@ -175,6 +178,7 @@ impl Fake {
                 members: Members::of(members).expect("a chain"),
                 learner,
                 since: next.epoch,
+                phase: Default::default(),
                 ..*chain
             };
             let is_its = chain.members.contains(&NodeNo(0));

@@ -16,6 +16,8 @@ mod node;
 mod plain;
 mod processes;
 mod redirected;
+mod restored;
+mod returning;
 mod secret;
 mod serving;
 mod several;

@@ -98,17 +98,20 @@ fn a_node_keeps_its_id_and_counts_its_starts() {
     let meeting = Meeting::default();
     let mut other = Node::start(1, settings(&meeting));
     other.until("a mapping", |info| number(info, "cluster_epoch") == 1);
-    let mut ids = Vec::new();
+    let (mut ids, mut last) = (Vec::new(), 0);
     for start in 1..=3 {
         let mut node = Node::of(&with_folder(settings(&meeting)));
         let info = node.until("connected", |info| {
             number(info, "cluster_connected_nodes") == 1
         });
-        assert_eq!(number(&info, "cluster_incarnation"), start);
+        let incarnation = number(&info, "cluster_incarnation");
+        assert!(incarnation > last, "it rises with every start");
+        last = incarnation;
         assert_eq!(number(&info, "cluster_members"), 2, "no other node");
         other.until("the new start is known", |info| {
             let line = &info["cluster_node1"];
-            line.contains(&format!("incarnation={start},")) && line.contains("state=connected")
+            line.contains(&format!("incarnation={incarnation},"))
+                && line.contains("state=connected")
         });
         node.call(&["SET", "start", &start.to_string()]);
         ids.push(node.id.clone());

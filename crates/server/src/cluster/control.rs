@@ -10,12 +10,14 @@ use crate::front::Message;
 use rufous::runtime::{Handle, Teller, Untold};
 use rufous_base::WorkerId;
 use rufous_base::limits::EPOCHS_APART_US;
-use rufous_cluster::control::{Action, Control, Data, Outcome, Settings, Stored, View, announced};
+use rufous_cluster::control::{
+    Action, Control, Data, Halted, Outcome, Settings, Stored, View, announced,
+};
 use rufous_coordinator as coordinator;
 use rufous_coordinator::{Coordinator, Proposed};
 use rufous_kernel::replicate::member::MOST_NODES;
-use rufous_mapping::planner::Limits;
-use rufous_mapping::{Mapping, NodeId, NodeNo};
+use rufous_mapping::planner::{Limits, Loss};
+use rufous_mapping::{Mapping, NodeId, NodeNo, Phase, Was};
 use rufous_wire::mapping::{decode_health, encode, encode_announcement};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,6 +25,9 @@ use std::time::{Duration, Instant};
 
 /// Longest time between two decisions: some depend on time alone.
 const PERIOD: Duration = Duration::from_millis(250);
+
+/// By then all workers have reported for the first time.
+const BEGUN: Duration = Duration::from_secs(1);
 
 /// Observes and acts for one node.
 struct Hands<C> {
@@ -34,6 +39,8 @@ struct Hands<C> {
     began: Instant,
     /// Why no lattice key is served, as it was last logged.
     waits: Option<String>,
+    /// The members whose folders are behind, with their starts, as they were last logged.
+    behind: BTreeSet<(NodeNo, u64)>,
 }
 
 /// Follows the coordinator until the node stops, then leaves it.
@@ -59,6 +66,7 @@ pub async fn serve<C: Coordinator>(
         teller,
         began: Instant::now(),
         waits: None,
+        behind: BTreeSet::new(),
     };
     tokio::select! {
         why = hands.run() => {
@@ -76,6 +84,7 @@ impl<C: Coordinator> Hands<C> {
     /// Returns why the node has to stop.
     async fn run(&mut self) -> String {
         let mut news = self.coordinator.view();
+        let woken = Arc::clone(&self.cluster);
         loop {
             let view = news.borrow_and_update().clone();
             let observed = self.observe(&view);
@@ -91,7 +100,10 @@ impl<C: Coordinator> Hands<C> {
             }
             self.announce().await;
             // A coordinator without a sender has ended: the last view remains.
-            let changed = tokio::time::timeout(PERIOD, news.changed()).await;
+            let changed = tokio::select! {
+                changed = tokio::time::timeout(PERIOD, news.changed()) => changed,
+                () = woken.reported.notified() => continue,
+            };
             if matches!(changed, Ok(Err(_))) {
                 tokio::time::sleep(PERIOD).await;
             }
@@ -104,6 +116,8 @@ impl<C: Coordinator> Hands<C> {
 
     fn observe<'a>(&self, view: &'a coordinator::View) -> View<'a> {
         let me = NodeId(self.cluster.common.local.id);
+        let own = self.control.mapping();
+        let own = own.and_then(|mapping| mapping.number_of(me));
         let leads = view.leader == Some(me) && view.is_current && view.is_member;
         let is_leader = leads && !self.cluster.shown.seen().went_back;
         self.cluster.shown.set_view(
@@ -137,6 +151,7 @@ impl<C: Coordinator> Hands<C> {
                 None => Data::Claimed,
             },
             learned: self.cluster.common.reports.known(),
+            held: self.cluster.common.reports.held(own),
         }
     }
 
@@ -155,7 +170,9 @@ impl<C: Coordinator> Hands<C> {
                 }
             }
             Action::Adopted { mapping, numbered } => {
+                self.cluster.shown.set_mapping(&mapping);
                 log_adopted(&mapping, numbered);
+                self.look_at_folders(&mapping);
                 self.cluster.keeping.keep_later(mapping);
             }
             Action::WentBack { found, known } => {
@@ -191,9 +208,43 @@ impl<C: Coordinator> Hands<C> {
                     }
                 }
             }
+            Action::Halted(halted) => {
+                self.cluster.shown.note_lossy(halted.lossy());
+                log_halted(&halted);
+            }
             Action::Propose { expected, next } => self.propose(expected, &next).await,
         }
         Ok(())
+    }
+
+    /// Logs which data folders are not those that their nodes had.
+    fn look_at_folders(&mut self, mapping: &Mapping) {
+        let members = mapping.members.iter();
+        let behind = members.filter_map(|(no, member)| Some((no, member, member.folder.was()?)));
+        let behind: Vec<_> = behind.collect();
+        for (no, member, was) in &behind {
+            if self.behind.contains(&(**no, member.incarnation)) {
+                continue;
+            }
+            let what = match was {
+                Was::Empty => "was empty",
+                Was::Past => "was restored from an earlier state, or cloned",
+            };
+            tracing::error!(
+                node = %no, id = %member.id,
+                "the data folder of the node {what}: a later start of the node is known. Its copies of strict slots are not \
+                 used where another node has one; it copies them from the others"
+            );
+        }
+        let starts = behind
+            .iter()
+            .map(|(no, member, _)| (**no, member.incarnation));
+        self.behind = starts.collect();
+        let me = NodeId(self.cluster.common.local.id);
+        let own = mapping.members.values().find(|member| member.id == me);
+        if own.is_some_and(|own| own.incarnation == self.cluster.common.local.incarnation) {
+            self.cluster.forget_restored();
+        }
     }
 
     fn set_behind(&self, is_behind: bool) {
@@ -214,7 +265,7 @@ impl<C: Coordinator> Hands<C> {
 
     fn report(&self, to: NodeNo) {
         let learned = self.cluster.common.reports.own();
-        if !learned.all.is_empty() {
+        if !learned.all.is_empty() || !learned.held.is_empty() {
             let message = Message::Peer(PeerMessage::Report { to, learned });
             // If it fails, it is retried at the next decision.
             let _ = self.teller.tell(WorkerId(0), message);
@@ -263,10 +314,30 @@ impl<C: Coordinator> Hands<C> {
                 None => tracing::info!("lattice keys are served"),
             }
         }
-        if let Some(run) = self.cluster.run.as_ref().filter(|_| health.serves) {
+        // Without a reason, all lattice keys are served, or there are none.
+        let is_begun = self.began.elapsed() > BEGUN;
+        let is_served = health.serves || is_begun && health.waits.is_none();
+        let is_whole = is_served && self.has_no_copy_that_waits();
+        if let Some(run) = self.cluster.run.as_ref().filter(|_| is_whole) {
             run.is_whole_later();
         }
         self.cluster.about.set_health(health);
+    }
+
+    /// Whether this start has dealt with every slot of which the node had a copy: until then its files
+    /// may lack writes of theirs.
+    fn has_no_copy_that_waits(&self) -> bool {
+        let local = &self.cluster.common.local;
+        let (me, mapping) = (NodeId(local.id), self.control.mapping());
+        let own = mapping.and_then(|mapping| mapping.number_of(me));
+        let Some((mapping, own)) = mapping.zip(own) else {
+            return false;
+        };
+        let is_known = mapping.members[&own].incarnation == local.incarnation;
+        let mut chains = mapping.chains.ranges().map(|(_, chain)| chain);
+        is_known
+            && !chains
+                .any(|chain| chain.phase != Phase::Acts && chain.holders().any(|no| no == own))
     }
 
     /// Announces changes of this node, until the coordinator has them.
@@ -289,6 +360,42 @@ fn log_unfit(before: &BTreeMap<NodeNo, String>, now: &BTreeMap<NodeNo, String>) 
     }
     for no in before.keys().filter(|no| !now.contains_key(no)) {
         tracing::info!(node = %no, "the node takes part again");
+    }
+}
+
+fn log_halted(halted: &Halted) {
+    for (node, slots) in &halted.wait_for {
+        tracing::warn!(
+            %node, slots,
+            "all copies of slots have stopped, and this node has not reported its copies yet. If it does not come back, \
+             remove it with rufous cluster forget, or restart the other nodes with cluster-accept-loss yes"
+        );
+    }
+    if halted.without_copy > 0 {
+        tracing::error!(
+            slots = halted.without_copy,
+            "no node has a copy of slots that may continue: data folders were emptied, exchanged, or restored from an earlier \
+             state. Start the nodes with the folders that they had; to continue with what is left, restart them with \
+             cluster-accept-loss yes"
+        );
+    }
+    for ((loss, node), slots) in &halted.continue_at {
+        let why = match loss {
+            Loss::None => {
+                tracing::info!(%node, slots, "all copies of slots had stopped; the best one continues");
+                continue;
+            }
+            Loss::Earlier => "the best copy is of an earlier epoch than the last one",
+            Loss::Unsynced => "no node is certain that its files have the last writes",
+            Loss::Past => {
+                "the only copies are in folders from the past, or cluster-accept-loss is set"
+            }
+            Loss::Empty => "no copy is left, and they continue empty",
+        };
+        tracing::error!(
+            %node, slots, why,
+            "all copies of slots had stopped, and acknowledged writes may be lost in those that continue"
+        );
     }
 }
 

@@ -5,10 +5,16 @@ use super::gossip::why_unserved;
 use super::links::Links;
 use super::redirect::Door;
 use super::{Heard, PeerMessage};
+use crate::config::AppendFsync;
 use crate::front::{Front, Message};
 use rufous_base::{Close, ConnId, ConnInfo, Effects, Now, Read, WorkerId};
+use rufous_cluster::reports::AboutCopies;
+use rufous_kernel::worker::Past;
 use rufous_mapping::NodeNo;
 use rufous_wire::{Body, Class};
+
+/// When workers look at what they have to report of a mapping that they have taken up.
+const REPORT_US: u64 = 2_000;
 
 /// Whether a connection is to a node, or from a process that claims to be one.
 pub(crate) fn is_of_peers(info: &ConnInfo) -> bool {
@@ -120,6 +126,7 @@ impl Front {
     }
 
     pub(crate) fn tick_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let cluster = self.shared.cluster.as_ref();
         if let Some(links) = &mut self.links {
             links.tick(now, fx);
             let ails = self.kernel.log_ails(now);
@@ -131,6 +138,19 @@ impl Front {
             health.serves(self.kernel.id().0, serves);
             if !serves {
                 self.kernel.hear_of_serving(&health.serving());
+            }
+            let copies = AboutCopies {
+                incarnation: links.common().local.incarnation,
+                logs: self.config.appendonly,
+                accepts: cluster.is_some_and(|cluster| cluster.settings.accept_loss),
+                may_lack: self.config.appendfsync != AppendFsync::Always
+                    && cluster.is_some_and(|cluster| cluster.past == Past::Unknown),
+                keeps_all: cluster.is_some_and(|cluster| cluster.past == Past::Whole),
+            };
+            let reports = &links.common().reports;
+            let is_news = reports.tell_held(self.kernel.id().0, copies, &self.kernel.held());
+            if let Some(cluster) = cluster.filter(|_| is_news) {
+                cluster.reported.notify_one();
             }
             if !links.damage.is_due(now) {
                 return;
@@ -164,6 +184,9 @@ impl Front {
         match heard {
             Heard::Mapping(mapping) => {
                 self.act_by(now, &mapping, fx);
+                // Nodes may wait for what this one reports of it.
+                let soon = self.cron.wake_us().min(now.mono_us + REPORT_US);
+                self.cron.set_wake_us(soon);
                 if let Some(links) = &self.links {
                     self.forwarding.on_mapping(&links.routing());
                 }

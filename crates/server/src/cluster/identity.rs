@@ -12,6 +12,10 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "node";
 const NEXT: &str = "node.next";
+/// The note of a restored save.
+pub(super) const RESTORED: &str = "restored";
+/// Earlier than every start of a node, and not none.
+const LONG_AGO: u64 = 1;
 /// The largest valid file.
 const MAX_FILE: u64 = 1024;
 
@@ -33,6 +37,8 @@ pub enum IdentityError {
 pub struct Identity {
     pub id: [u8; ID],
     pub incarnation: u64,
+    /// Of the last start with the same folder, whose data it has; 0: there was none.
+    pub after: u64,
 }
 
 /// Forty hexadecimal digits.
@@ -47,11 +53,12 @@ impl Identity {
     }
 
     /// The identity for the next start of the node with this folder. `made` is the id of a node
-    /// that has none yet, `given` the one that it must have.
+    /// that has none yet, `given` the one that it must have; `least` is the least incarnation.
     pub fn next(
         folder: &Path,
         given: Option<[u8; ID]>,
         made: [u8; ID],
+        least: u64,
     ) -> Result<Self, IdentityError> {
         let path = folder.join(NAME);
         let failed = |source| IdentityError::File {
@@ -70,11 +77,28 @@ impl Identity {
         }
         let next = Self {
             id: kept.map_or(given.unwrap_or(made), |kept| kept.id),
-            incarnation: kept.map_or(0, |kept| kept.incarnation) + 1,
+            incarnation: kept.map_or(0, |kept| kept.incarnation + 1).max(least),
+            after: match kept {
+                Some(_) if folder.join(RESTORED).exists() => LONG_AGO,
+                Some(kept) => kept.incarnation,
+                None => 0,
+            },
         };
         write(folder, next).map_err(failed)?;
         Ok(next)
     }
+}
+
+/// Notes in a data folder, if it is that of a cluster's node, that its data is about to become that
+/// of an earlier time.
+pub fn note_restored(data: &Path) -> io::Result<()> {
+    let folder = data.join(super::start::FOLDER);
+    if !Identity::is_in(&folder) {
+        return Ok(());
+    }
+    File::create(folder.join(RESTORED))?.sync_all()?;
+    File::open(&folder)?.sync_all()?;
+    super::past::doubt(data)
 }
 
 fn read(path: &Path) -> Result<Option<Identity>, IdentityError> {
@@ -102,13 +126,16 @@ fn parse(text: &str) -> Option<Identity> {
     let (id, incarnation) = lines.split_once('\n')?;
     let incarnation: u64 = incarnation.strip_prefix("incarnation ")?.parse().ok()?;
     Some(Identity {
+        after: 0,
         id: super::settings::parse_id(id.strip_prefix("id ")?).ok()?,
         incarnation: (incarnation < u64::MAX).then_some(incarnation)?,
     })
 }
 
 fn write(folder: &Path, identity: Identity) -> io::Result<()> {
-    let Identity { id, incarnation } = identity;
+    let Identity {
+        id, incarnation, ..
+    } = identity;
     let lines = format!("id {}\nincarnation {incarnation}", hex(&id));
     let crc = crc32c::crc32c(lines.as_bytes());
     let next = folder.join(NEXT);
@@ -127,7 +154,7 @@ mod tests {
     fn an_id_stays_and_starts_are_counted() {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path().join("cluster");
-        let next = |given, made| Identity::next(&folder, given, made);
+        let next = |given, made| Identity::next(&folder, given, made, 1);
         let first = next(None, [1; ID]).expect("made");
         assert_eq!((first.id, first.incarnation), ([1; ID], 1));
         let again = next(None, [2; ID]).expect("kept");
@@ -141,7 +168,7 @@ mod tests {
     #[test]
     fn what_is_damaged_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
-        let next = || Identity::next(folder.path(), Some([0xab; ID]), [1; ID]);
+        let next = || Identity::next(folder.path(), Some([0xab; ID]), [1; ID], 1);
         next().expect("made");
         let path = folder.path().join(NAME);
         let whole = fs::read(&path).expect("read");

@@ -47,6 +47,9 @@ pub struct Settings {
     pub zone: String,
     /// The newest version of the messages between nodes that is used.
     pub wire_version: u16,
+    /// After all copies of a slot have stopped, the best that is there continues, although writes
+    /// may be lost.
+    pub accept_loss: bool,
 }
 
 /// Where the coordinator is.
@@ -173,6 +176,7 @@ impl Settings {
             move_rate: MOVE_RATE,
             zone: String::new(),
             wire_version: NEWEST,
+            accept_loss: false,
         }
     }
 

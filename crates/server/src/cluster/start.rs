@@ -2,7 +2,7 @@
 
 use super::control;
 use super::etcd;
-use super::identity::{Identity, IdentityError};
+use super::identity::{Identity, IdentityError, RESTORED};
 use super::kept::Keeping;
 use super::past::Run;
 use super::settings::{CoordinatorAddress, Settings, Wrong};
@@ -19,7 +19,7 @@ use rufous_coordinator::loopback::Client;
 use rufous_coordinator::meeting::Meeting;
 use rufous_coordinator::{Coordinator, NodeId};
 use rufous_kernel::worker::Past;
-use rufous_mapping::Member;
+use rufous_mapping::{Folder, Member};
 use rufous_wire::message::ID;
 use rufous_wire::proof::{Demand, NONCE};
 use rufous_wire::version::OLDEST;
@@ -29,6 +29,9 @@ use std::time::Duration;
 
 /// The cluster's part of the data folder.
 pub(super) const FOLDER: &str = "cluster";
+
+/// Random bits of an incarnation, below the time in milliseconds.
+const LOW_BITS: u32 = 12;
 
 /// How often to check whether a node has loaded its data.
 const LOAD_LOOK: Duration = Duration::from_millis(20);
@@ -67,15 +70,20 @@ impl Joining {
         made.copy_from_slice(&random[..ID]);
         start.copy_from_slice(&random[ID..ID + 8]);
         entropy.copy_from_slice(&random[ID + 8..]);
+        let least = least_incarnation(start);
+        // A node whose id is given may have run with another folder.
+        let knows = folder.is_some_and(|folder| Identity::is_in(&folder.join(FOLDER)));
+        let is_new = !knows && settings.id.is_none();
         let unclaimed = folder.map(unclaimed).transpose()?.flatten();
         let data = folder;
         let folder = folder.map(|folder| folder.join(FOLDER));
         let identity = match &folder {
-            Some(folder) => Identity::next(folder, settings.id, made)?,
+            Some(folder) => Identity::next(folder, settings.id, made, least)?,
             // Nothing is kept when it ends: the next start is another node.
             None => Identity {
                 id: settings.id.unwrap_or(made),
-                incarnation: 1,
+                incarnation: least,
+                after: 0,
             },
         };
         let certificates = settings.tls.as_ref().map(PeerCertificates::load);
@@ -89,13 +97,10 @@ impl Joining {
             program: VERSION.to_owned(),
         };
         let auth = settings.auth(entropy);
-        if settings.demand == Demand::Optional {
-            tracing::warn!(
-                "cluster-auth is optional: any process that reaches cluster-listen can act as a node; remove the setting once all nodes have the secret"
-            );
-        }
+        warn_of_optional(settings);
         let mut cluster = Cluster::guarded(settings.clone(), local, auth);
         cluster.unclaimed = unclaimed;
+        cluster.set_folder(folder.as_deref(), identity);
         cluster.keeping = Arc::new(Keeping::below(folder.as_deref(), settings));
         cluster.kept = cluster.keeping.read()?;
         if let (Some(folder), Some(data)) = (&folder, data) {
@@ -103,8 +108,7 @@ impl Joining {
         }
         cluster.shown.set_went_back(cluster.kept.is_behind);
         cluster.about.set_went_back(cluster.kept.is_behind);
-        // An id that was given may be that of an earlier node, whose folder is lost.
-        let is_new = identity.incarnation == 1 && settings.id.is_none();
+        cluster.is_new = is_new;
         if let (Some(folder), Some(data)) = (&folder, data) {
             let begun = Run::begin(folder, data, is_new);
             let (run, past) = begun.map_err(|source| IdentityError::File {
@@ -149,6 +153,7 @@ impl Joining {
         let me = rufous_coordinator::Member {
             id: member.id,
             incarnation: member.incarnation,
+            after: self.cluster.after.unwrap_or(0),
             about: rufous_wire::mapping::encode_member(&member),
         };
         if let Some(certificates) = self.certificates {
@@ -190,7 +195,22 @@ impl Joining {
     }
 }
 
+fn warn_of_optional(settings: &Settings) {
+    if settings.demand == Demand::Optional {
+        tracing::warn!(
+            "cluster-auth is optional: any process that reaches cluster-listen can act as a node; remove the setting once all nodes have the secret"
+        );
+    }
+}
+
 impl Cluster {
+    /// What the folder tells of earlier starts.
+    fn set_folder(&mut self, folder: Option<&Path>, identity: Identity) {
+        self.after = folder.map(|_| identity.after);
+        let restored = folder.map(|folder| folder.join(RESTORED));
+        self.restored = restored.filter(|path| path.exists());
+    }
+
     /// Marks the data where it is of a cluster of which no mapping is kept.
     fn mark_lost(&mut self, folder: &Path, data: &Path) -> Result<(), IdentityError> {
         if self.unclaimed.is_none() && self.keeping.has_lost(&self.kept) {
@@ -202,6 +222,16 @@ impl Cluster {
         }
         Ok(())
     }
+}
+
+/// The least incarnation of this start, by the clock and at random: no start with an emptied
+/// folder, or with one from the past, has the number of an earlier start, which would let it pass
+/// for that one with all its data.
+fn least_incarnation(random: [u8; 8]) -> u64 {
+    let since = std::time::SystemTime::UNIX_EPOCH.elapsed();
+    let ms = since.map_or(0, |since| since.as_millis() as u64);
+    let low = u64::from_le_bytes(random) % (1 << LOW_BITS);
+    (ms % (1 << (u64::BITS - 1 - LOW_BITS))) << LOW_BITS | low
 }
 
 /// Data in a folder from before its node was in a cluster.
@@ -268,5 +298,6 @@ fn member(cluster: &Cluster, node: &Handle, workers: usize) -> Member {
         weight: settings.weight,
         workers: workers as u16,
         drains: false,
+        folder: cluster.after.map_or(Folder::Unsaid, Folder::After),
     }
 }

@@ -9,10 +9,13 @@ use rufous_base::limits::LEASE_US;
 use rufous_cluster::common::Common;
 use rufous_cluster::control::Kept;
 use rufous_kernel::worker::{ChainSettings, Past};
+use rufous_mapping::Mapping;
 use rufous_wire::Local;
 use rufous_wire::proof::Auth;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use tokio::sync::Notify;
 
 /// Fixed for the life of a node, apart from what the control thread updates.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub struct Cluster {
     pub shown: Shown,
     /// Set if the node has data that belongs to no cluster yet.
     pub unclaimed: Option<Unclaimed>,
+    /// The node has never run: it has granted no lease.
+    pub is_new: bool,
     pub about: About,
     /// Whether the files have everything that earlier starts have sent to other nodes.
     pub past: Past,
@@ -29,6 +34,12 @@ pub struct Cluster {
     pub run: Option<Arc<Run>>,
     /// Why the node cannot be a member of the cluster.
     pub may_not: OnceLock<String>,
+    /// What workers or other nodes have reported of copies has changed.
+    pub reported: Notify,
+    /// The last start before this one with the same folder; `None` without a folder.
+    pub(super) after: Option<u64>,
+    /// The note of a restored save in the folder.
+    pub(super) restored: Option<PathBuf>,
     pub(super) keeping: Arc<Keeping>,
     pub(super) kept: Kept,
 }
@@ -48,6 +59,13 @@ pub struct Shown {
     refused: AtomicU64,
     /// Whether the coordinator has lost mappings that the node knows.
     went_back: AtomicBool,
+    /// Slots whose chains are halted in the mapping in force.
+    halted: AtomicU64,
+    /// Members whose data folders are not those that they had.
+    behind: AtomicU64,
+    /// Slots that continued, by proposals of this node, without writes that may have been
+    /// acknowledged.
+    lossy: AtomicU64,
     /// Whether this node announces that it cannot take writes.
     ails: AtomicBool,
     /// Members that it hears.
@@ -64,6 +82,9 @@ pub struct Seen {
     pub proposed: u64,
     pub refused: u64,
     pub went_back: bool,
+    pub halted: u64,
+    pub behind: u64,
+    pub lossy: u64,
     pub ails: bool,
     pub heard: u64,
 }
@@ -83,10 +104,14 @@ impl Cluster {
             common: Arc::new(common),
             shown: Shown::default(),
             unclaimed: None,
+            is_new: false,
             about: About::default(),
             past: Past::Unknown,
             run: None,
             may_not: OnceLock::new(),
+            reported: Notify::new(),
+            after: None,
+            restored: None,
             keeping: Arc::default(),
             kept: Kept::default(),
         }
@@ -100,9 +125,24 @@ impl Cluster {
         ChainSettings {
             incarnation,
             lease_us: LEASE_US,
-            has_run: incarnation > 1,
+            has_run: incarnation > 1 && !self.is_new,
             move_rate: self.settings.move_rate,
             past: self.past,
+        }
+    }
+}
+
+impl Cluster {
+    /// The cluster knows of this start and of its folder: the note has done its part.
+    pub(super) fn forget_restored(&self) {
+        let Some(path) = &self.restored else {
+            return;
+        };
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::warn!(%error, "cannot remove {}", path.display());
+            }
+            _ => {}
         }
     }
 }
@@ -130,6 +170,20 @@ impl Shown {
         self.proposed.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(super) fn set_mapping(&self, mapping: &Mapping) {
+        let members = mapping.members.values();
+        let behind = members.filter(|member| member.folder.was().is_some());
+        self.behind.store(behind.count() as u64, Ordering::Relaxed);
+        let ranges = mapping.chains.ranges();
+        let halted = ranges.filter(|(_, chain)| chain.is_halted());
+        let slots: usize = halted.map(|(slots, _)| slots.len()).sum();
+        self.halted.store(slots as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_lossy(&self, slots: usize) {
+        self.lossy.fetch_add(slots as u64, Ordering::Relaxed);
+    }
+
     pub(super) fn note_refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -147,6 +201,9 @@ impl Shown {
             proposed: self.proposed.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
             went_back: self.went_back.load(Ordering::Relaxed),
+            halted: self.halted.load(Ordering::Relaxed),
+            behind: self.behind.load(Ordering::Relaxed),
+            lossy: self.lossy.load(Ordering::Relaxed),
             ails: self.ails.load(Ordering::Relaxed),
             heard: self.heard.load(Ordering::Relaxed),
         }

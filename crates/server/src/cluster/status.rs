@@ -8,7 +8,7 @@
 
 use rufous_base::limits::SLOTS;
 use rufous_mapping::planner::Health;
-use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
+use rufous_mapping::{Mapping, Member, NodeId, NodeNo, Phase, Was};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -43,6 +43,8 @@ pub struct Node {
     pub ails: Option<String>,
     /// Why it serves no lattice key, if it announces that it has lattice keyspaces and does not.
     pub waits: Option<String>,
+    /// What its data folder is, if it is not the one that the node had: "emptied" or "past".
+    pub folder: Option<String>,
     /// The number of slots of which it is the head and which it announces not to serve.
     pub unserved: usize,
     /// Members that are alive and do not hear it, or that it does not hear.
@@ -87,10 +89,11 @@ impl Status {
             for no in chain.members.iter() {
                 if let Some(node) = nodes.get_mut(no) {
                     node.copies += slots;
-                    there += usize::from(node.is_fit());
+                    there += usize::from(node.is_fit() && !chain.is_halted());
                 }
             }
             let is_served = chain.head().is_some()
+                && chain.phase == Phase::Acts
                 && chain.named().all(|no| {
                     let node = nodes.get(&no);
                     node.is_some_and(|node| {
@@ -236,6 +239,10 @@ impl Node {
             unserved: alive
                 .get(&member.id)
                 .map_or(0, |(_, health)| health.unserved),
+            folder: member.folder.was().map(|was| match was {
+                Was::Empty => "emptied".to_owned(),
+                Was::Past => "past".to_owned(),
+            }),
             unheard: unheard(no, mapping, alive),
             peer: member.peer.clone(),
             plain: member.plain.clone(),
@@ -270,7 +277,12 @@ impl Node {
     }
 
     fn health(&self, out: &mut String) {
-        for (name, why) in [("ails", &self.ails), ("waits", &self.waits)] {
+        let why = [
+            ("ails", &self.ails),
+            ("waits", &self.waits),
+            ("folder", &self.folder),
+        ];
+        for (name, why) in why {
             if let Some(why) = why {
                 let is_plain = |c: &char| !c.is_control() && !matches!(c, ',' | '=');
                 let why: String = why.chars().filter(is_plain).collect();
@@ -302,6 +314,7 @@ impl Node {
                 "drains" => node.drains = value == "1",
                 "ails" => node.ails = Some(value.to_owned()),
                 "unserved" => node.unserved = value.parse().ok()?,
+                "folder" => node.folder = Some(value.to_owned()),
                 "waits" => node.waits = Some(value.to_owned()),
                 "unheard" => {
                     let all = value.split('+').map(str::parse);
@@ -373,6 +386,7 @@ pub(super) mod tests {
             weight: 100,
             workers: 2,
             drains: false,
+            folder: Default::default(),
         }
     }
 
@@ -465,6 +479,7 @@ pub(super) mod tests {
         let mut status = Status::of(&mapping(&[1, 2], 2), &alive(&[1]), true);
         status.nodes[0].ails = Some("worker 0: its log cannot be written: no space".into());
         status.nodes[1].unheard = vec![0, 7];
+        status.nodes[1].folder = Some("past".into());
         let text = status.text();
         assert_eq!(Status::parse(&text).as_ref(), Some(&status));
         let mut told = status.clone();

@@ -48,6 +48,7 @@ pub struct Clustering {
     pub zone: String,
     /// `None`: the newest.
     pub wire_version: Option<u16>,
+    pub accept_loss: bool,
     pub tls: PeerTls,
     /// Empty: none.
     pub secret: ClusterSecret,
@@ -72,6 +73,7 @@ impl Default for Clustering {
             move_rate: MOVE_RATE,
             zone: String::new(),
             wire_version: None,
+            accept_loss: false,
             tls: PeerTls::default(),
             secret: ClusterSecret::default(),
             secret_file: String::new(),
@@ -122,6 +124,7 @@ impl Clustering {
             move_rate: self.move_rate,
             zone: self.zone.clone(),
             wire_version: self.wire_version.unwrap_or(NEWEST),
+            accept_loss: self.accept_loss,
         };
         self.check(&settings)?;
         let shares = config.keyspaces.iter().any(Keyspace::is_lattice);
@@ -175,6 +178,7 @@ impl Clustering {
                 "cluster-wire-version",
                 self.wire_version != usual.wire_version,
             ),
+            ("cluster-accept-loss", self.accept_loss != usual.accept_loss),
             ("cluster-tls-cert-file", self.tls != usual.tls),
             ("cluster-secret", self.secret != usual.secret),
             ("cluster-secret-file", self.secret_file != usual.secret_file),
@@ -435,6 +439,17 @@ setting!(
         Ok(())
     },
     "Newest version of messages between nodes that the node uses; auto: the newest that it knows. Set an older one during an upgrade."
+);
+setting!(
+    ACCEPT_LOSS,
+    SET_ACCEPT_LOSS,
+    "cluster-accept-loss",
+    |all| super::values::yes_no(all.accept_loss),
+    |all, value| {
+        all.accept_loss = super::values::parse_yes_no(value)?;
+        Ok(())
+    },
+    "Whether slots continue although acknowledged writes may be lost: all their copies have stopped, and some copies do not come back. Set it to yes on the nodes that are left, restart them, and set it to no again."
 );
 text!(
     TLS_CERT_FILE,

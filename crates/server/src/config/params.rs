@@ -60,6 +60,7 @@ pub static PARAMS: &[Param] = &[
         }),
         help: "Maximum bytes of pending requests per client.",
     },
+    cluster::ACCEPT_LOSS,
     cluster::ADVERTISE,
     cluster::secret::AUTH,
     cluster::CLIENTS,

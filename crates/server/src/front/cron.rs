@@ -9,6 +9,8 @@ const PERIOD_US: u64 = 100_000;
 
 /// Delay before the next compaction step if one did not suffice.
 const TIDY_PERIOD_US: u64 = 1_000;
+/// While slots wait for the leader, which waits for what workers report.
+const WAITING_PERIOD_US: u64 = 10_000;
 
 /// Keys that expire in one step: few enough not to delay requests. While more are due there is a
 /// step in every turn, so that requests and expiry alternate and a million keys are removed within
@@ -43,7 +45,7 @@ struct Sample {
 
 impl Cron {
     /// The time of the next tick.
-    pub(super) fn wake_us(&self) -> u64 {
+    pub(crate) fn wake_us(&self) -> u64 {
         self.wake_us
     }
 
@@ -79,6 +81,8 @@ impl Front {
         self.tick_durability(now, fx);
         self.tick_peers(now, fx);
         self.give_up_others(now, fx);
+        let waits = self.kernel.waits_to_act();
+        let period = period.min(if waits { WAITING_PERIOD_US } else { period });
         self.answer_board();
         self.cron.wake_us = now.mono_us + period;
         fx.wake_at_us = Some(self.cron.wake_us);

@@ -28,7 +28,12 @@ impl Front {
             return;
         };
         if let Some(Body::Learned(learned)) = envelope.body {
-            return links.common().reports.hear(node, learned);
+            if links.common().reports.hear(node, learned)
+                && let Some(cluster) = &self.shared.cluster
+            {
+                cluster.reported.notify_one();
+            }
+            return;
         }
         match envelope.into_chain(node) {
             Some((from, said)) => {

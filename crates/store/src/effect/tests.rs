@@ -54,22 +54,24 @@ fn samples() -> Vec<Effect<'static>> {
         Effect::SwapDb { a: 0, b: 15 },
         Effect::Node { number: u16::MAX },
         Effect::Reported { time: u64::MAX },
-        Effect::Slot {
-            slot: 0,
-            mark: None,
-        },
-        Effect::Slot {
-            slot: 16_383,
-            mark: Some(SlotMark::Part),
-        },
-        Effect::Slot {
-            slot: 300,
-            mark: Some(SlotMark::Whole(u64::MAX)),
-        },
     ]
     .into_iter()
+    .chain(samples_of_slots())
     .chain(samples_of_any_type())
     .collect()
+}
+
+fn samples_of_slots() -> [Effect<'static>; 3] {
+    let whole = SlotMark::Whole {
+        seq: u64::MAX,
+        since: u64::MAX - 1,
+    };
+    [
+        (0, None),
+        (16_383, Some(SlotMark::Part)),
+        (300, Some(whole)),
+    ]
+    .map(|(slot, mark)| Effect::Slot { slot, mark })
 }
 
 fn samples_of_any_type() -> Vec<Effect<'static>> {

@@ -80,7 +80,10 @@ mod tests {
     fn a_mark_is_written_when_it_changes_and_a_replay_of_them_gives_the_same() {
         let (mut marks, mut journal) = (Marks::default(), Journal::default());
         journal.turn(true);
-        let (some, all) = (Some(SlotMark::Part), Some(SlotMark::Whole(7)));
+        let (some, all) = (
+            Some(SlotMark::Part),
+            Some(SlotMark::Whole { seq: 7, since: 3 }),
+        );
         for (slot, mark) in [(1, some), (1, some), (2, all), (1, None)] {
             marks.mark(slot, mark, &mut journal);
         }

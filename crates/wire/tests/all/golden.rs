@@ -201,6 +201,7 @@ fn the_schema_reads_what_we_write_and_has_nothing_else() {
         weight: 100,
         workers: 2,
         drains: false,
+        folder: Default::default(),
     };
     let about = encode_announcement(&member, &health);
     assert_eq!(

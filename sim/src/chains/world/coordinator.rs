@@ -3,8 +3,8 @@
 use super::super::SLOTS;
 use super::super::node::Node;
 use super::World;
-use rufous_mapping::planner::{self, Limits, Seen};
-use rufous_mapping::{Chain, Chains, Mapping, Member, NodeId, NodeNo};
+use rufous_mapping::planner::{self, Copy, Limits, Report, Seen};
+use rufous_mapping::{Chain, Chains, Folder, Mapping, Member, NodeId, NodeNo, Phase};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,6 +16,9 @@ pub(super) struct Coordinator {
     /// The mapping as nodes receive it: slots that are not looked at have no owner.
     told: Arc<Mapping>,
     pub(super) seen: Seen,
+    /// What each node has last reported of slots of whose chains no node acts, with its incarnation,
+    /// and whether its folder has all that it ever had.
+    held: BTreeMap<NodeNo, (u64, bool, BTreeMap<u16, Option<Copy>>)>,
     /// When it last received a message from each node.
     heard: BTreeMap<NodeNo, u64>,
     pub(super) away_until: u64,
@@ -36,6 +39,7 @@ fn member(node: &Node) -> Member {
         weight: 100,
         workers: node.count(),
         drains: false,
+        folder: Folder::After(node.after),
     }
 }
 
@@ -68,6 +72,7 @@ impl Coordinator {
                 alive: alive.collect(),
                 ..Seen::default()
             },
+            held: BTreeMap::new(),
             heard: nodes.keys().map(|no| (*no, 0)).collect(),
             away_until: 0,
         }
@@ -89,6 +94,35 @@ impl Coordinator {
         let workers = node.workers.iter();
         for (slot, no, since) in workers.flat_map(|worker| worker.replica.synced()) {
             self.seen.learned.add(slot..slot + 1, no, since);
+        }
+        let held = node.workers.iter().flat_map(|worker| worker.replica.held());
+        let held = (node.incarnation, node.keeps_all, held.collect());
+        self.held.insert(node.no, held);
+    }
+
+    /// What nodes have of slots of whose chains no node acts. Of those that are not looked at all have
+    /// the same.
+    fn hear_held(&mut self) {
+        self.seen.held.clear();
+        for (no, (incarnation, keeps_all, slots)) in &self.held {
+            let mut report = Report::new(*incarnation, true, false);
+            report.keeps_all = *keeps_all;
+            for (range, chain) in self.mapping.chains.ranges() {
+                if chain.phase == Phase::Acts {
+                    continue;
+                }
+                let (since, seq) = (chain.since, 0);
+                let mut start = range.start;
+                for slot in SLOTS.into_iter().filter(|slot| range.contains(slot)) {
+                    report.add(start..slot, Some(Copy { since, seq }));
+                    if let Some(copy) = slots.get(&slot) {
+                        report.add(slot..slot + 1, *copy);
+                    }
+                    start = slot + 1;
+                }
+                report.add(start..range.end, Some(Copy { since, seq }));
+            }
+            self.seen.held.hear(*no, report);
         }
     }
 
@@ -142,6 +176,7 @@ impl World {
     }
 
     pub(super) fn plan(&mut self) {
+        self.coordinator.hear_held();
         let Coordinator {
             mapping,
             told,

@@ -1,6 +1,7 @@
 //! What goes wrong, and the end of it.
 
 use super::super::SLOTS;
+use super::super::node::Node;
 use super::World;
 use super::coordinator::id_of;
 use rufous_mapping::NodeNo;
@@ -18,6 +19,10 @@ impl World {
         }
         if self.rng.below(300) == 0 {
             self.break_copies();
+        }
+        if self.folders.below(600) == 0 {
+            let no = NodeNo(self.folders.below(self.nodes.len() as u64) as u16);
+            self.node(no, Node::back_up);
         }
         let back = self.coordinator.away_until;
         if back != 0 && self.engine.now_us >= back {
@@ -107,14 +112,14 @@ impl World {
         }
     }
 
-    fn node(&mut self, no: NodeNo, change: impl FnOnce(&mut super::Node)) {
+    fn node(&mut self, no: NodeNo, change: impl FnOnce(&mut Node)) {
         if let Some(node) = self.nodes.get_mut(&no) {
             change(node);
         }
     }
 
     fn stop(&mut self, no: NodeNo) {
-        self.node(no, super::Node::stop);
+        self.node(no, Node::stop);
         self.network.forget(no);
         self.clients.lose(no);
     }
@@ -157,7 +162,36 @@ impl World {
         self.note(format_args!("all nodes start again"));
         self.reach("all nodes have started again");
         let all: Vec<NodeNo> = self.nodes.keys().copied().collect();
+        let what = self.folders.below(4);
+        if !self.spoilt && what < 3 {
+            all.iter().for_each(|no| self.stop(*no));
+            self.spoil_one(what == 0);
+        }
         self.restart(&all);
+    }
+
+    /// A node comes back without its data, or with that of an earlier time, where others have all of it.
+    fn spoil_one(&mut self, is_old: bool) {
+        let chains = SLOTS.map(|slot| *self.coordinator.mapping.chains.of(slot));
+        let has_only_copy = |no: &NodeNo| chains.iter().any(|chain| *chain.members == [*no]);
+        let is_head = |no: &NodeNo| chains.iter().any(|chain| chain.head() == Some(*no));
+        let all = self.nodes.keys().copied();
+        let may: Vec<NodeNo> = all.filter(|no| is_head(no) && !has_only_copy(no)).collect();
+        if may.is_empty() {
+            return;
+        }
+        let no = may[self.folders.below(may.len() as u64) as usize];
+        let node = self.nodes.get_mut(&no);
+        if is_old && node.is_some_and(Node::put_back) {
+            self.spoilt = true;
+            self.note(format_args!("the folder of {no} is from the past"));
+            self.reach("a node has started with an old folder");
+        } else if !is_old {
+            self.spoilt = true;
+            self.node(no, Node::empty);
+            self.note(format_args!("the folder of {no} is emptied"));
+            self.reach("a node has started with an emptied folder");
+        }
     }
 
     fn lose_coordinator(&mut self) {

@@ -58,6 +58,7 @@ fn member(id: u8) -> Member {
         weight: 100,
         workers: 1,
         drains: false,
+        folder: Default::default(),
     }
 }
 

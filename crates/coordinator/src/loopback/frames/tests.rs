@@ -6,6 +6,7 @@ fn member(id: u8) -> Member {
     Member {
         id: NodeId([id; 20]),
         incarnation: 7,
+        after: 6,
         about: vec![id; 3],
     }
 }

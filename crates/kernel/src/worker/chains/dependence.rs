@@ -18,6 +18,30 @@ fn is_of_worker() -> bool {
 }
 
 impl ChainHost {
+    /// Whether keys are of several slots, some of which have copies at other nodes.
+    pub(in crate::worker) fn is_spread<'k>(
+        &self,
+        keys: impl IntoIterator<Item = &'k [u8]>,
+        placement: &Placement,
+    ) -> bool {
+        let keys = keys.into_iter();
+        let mut slots = keys
+            .filter(|key| placement.lattice(key).is_none())
+            .map(slot_of);
+        let Some(first) = slots.next() else {
+            return false;
+        };
+        let mapping = self.mapping();
+        let is_shared =
+            |slot| mapping.is_some_and(|mapping| mapping.chains.of(slot).named().count() > 1);
+        let (mut differ, mut shared) = (false, is_shared(first));
+        for slot in slots {
+            differ |= slot != first;
+            shared |= is_shared(slot);
+        }
+        differ && shared
+    }
+
     /// The slots of the strict keys among these. None are named while no slot has copies at other
     /// nodes: then nothing depends on other nodes.
     pub(in crate::worker) fn slots_of<'k>(

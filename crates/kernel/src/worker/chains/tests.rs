@@ -53,6 +53,7 @@ pub(in crate::worker) fn mapping(
         weight: 1,
         workers: 1,
         drains: false,
+        folder: Default::default(),
     };
     let chain = |members: &[u16], learner: Option<u16>, since| {
         let members: Vec<NodeNo> = members.iter().map(|no| NodeNo(*no)).collect();
@@ -61,6 +62,7 @@ pub(in crate::worker) fn mapping(
             learner: learner.map(NodeNo),
             born: 1,
             since,
+            phase: Default::default(),
         }
     };
     let ranges = (0..16384).map(|slot| {
@@ -208,6 +210,10 @@ fn pair(members: &[u16], learner: Option<u16>) -> [Node; 2] {
     nodes
 }
 
+fn whole(seq: u64, since: u64) -> Option<SlotMark> {
+    Some(SlotMark::Whole { seq, since })
+}
+
 fn items(said: &[Said]) -> usize {
     let is_items = |said: &&Said| matches!(said.envelope.message, Message::Items { .. });
     said.iter().filter(is_items).count()
@@ -223,7 +229,7 @@ fn a_mapping_takes_up_slots() {
 
     node.map(at(1), &mapping(1, &[(b"there", &[1], None)]));
     assert_eq!(node.serves(at(1), b"k"), Ok(()));
-    assert_eq!(node.mark(b"k"), Some(SlotMark::Whole(0)));
+    assert_eq!(node.mark(b"k"), whole(0, 1));
     let elsewhere = node.serves(at(1), b"there");
     assert!(matches!(elsewhere, Err(Refused::Elsewhere(_))));
     assert_eq!(node.mark(b"there"), None);
@@ -250,24 +256,21 @@ fn marks_on_disk_are_taken_over_by_the_first_number_alone() {
         let mut node = Node::new(0);
         node.shard.observers_mut().set_journaling(true);
         let slot = slot_of(b"k");
-        node.shard.mark_slot(slot, Some(SlotMark::Whole(7)));
+        node.shard.mark_slot(slot, whole(7, 1));
         let asks = Envelope {
             epoch: 1,
             message: Message::Behind { slot, since: 1 },
         };
         node.receive(at(1), NodeNo(1), asks);
-        assert_eq!(
-            node.mark(b"k"),
-            Some(SlotMark::Whole(7)),
-            "without a mapping"
-        );
+        assert_eq!(node.mark(b"k"), whole(7, 1), "without a mapping");
         node.map(at(1), &mapping(2, &[(b"k", &[0, 1], None)]));
-        assert_eq!(node.mark(b"k"), Some(SlotMark::Whole(7)));
+        assert_eq!(node.mark(b"k"), whole(7, 2), "of this chain from now on");
         if number == 1 {
             node.no = NodeNo(1);
             node.map(at(2), &mapping(3, &[(b"k", &[0, 1], None)]));
         }
-        assert_eq!(node.mark(b"k") == Some(SlotMark::Whole(7)), is_whole);
+        let is_here = matches!(node.mark(b"k"), Some(SlotMark::Whole { seq: 7, .. }));
+        assert_eq!(is_here, is_whole);
     }
 }
 
@@ -284,11 +287,11 @@ fn effects_are_appended_once() {
     nodes[0].set(b"k", b"2");
     assert_eq!(nodes[0].end_frame(), Some(2));
     assert_eq!(nodes[0].end_frame(), None);
-    assert_eq!(nodes[0].mark(b"k"), Some(SlotMark::Whole(2)));
+    assert_eq!(nodes[0].mark(b"k"), whole(2, 1));
 
     exchange(&mut nodes, at(4));
     assert_eq!(nodes[1].get(b"k"), Some(b"2".to_vec()));
-    assert_eq!(nodes[1].mark(b"k"), Some(SlotMark::Whole(2)));
+    assert_eq!(nodes[1].mark(b"k"), whole(2, 1));
     assert_eq!(nodes[0].host.settled(), 2);
     assert!(!nodes[1].host.is_alone());
     let appended = nodes[1].host.figures().appended;
@@ -353,7 +356,7 @@ fn slots_of_a_newcomer_are_marked() {
     }
     assert_eq!(nodes[0].host.learned(), [(slot, NodeNo(1), 2)]);
     assert_eq!(nodes[1].mark(b"k"), nodes[0].mark(b"k"));
-    assert!(matches!(nodes[1].mark(b"k"), Some(SlotMark::Whole(_))));
+    assert!(matches!(nodes[1].mark(b"k"), Some(SlotMark::Whole { .. })));
     assert_eq!(nodes[1].get(b"k"), Some(b"1".to_vec()));
 
     // It leaves again: nothing of the slot stays, and no mark.

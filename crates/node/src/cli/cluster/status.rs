@@ -147,6 +147,17 @@ fn summary(status: &Status) -> String {
         if let Some(why) = node.waits.as_ref().filter(|_| node.is_alive) {
             let _ = writeln!(text, "node {} serves no lattice keys: {why}", node.number);
         }
+        if let Some(folder) = &node.folder {
+            let what = match folder.as_str() {
+                "emptied" => "was empty",
+                _ => "was restored from an earlier state, or cloned",
+            };
+            let _ = writeln!(
+                text,
+                "node {}: its data folder {what}; its copies of strict slots are not used where another node has one",
+                node.number
+            );
+        }
         if node.is_alive && node.unserved > 0 {
             let _ = writeln!(
                 text,

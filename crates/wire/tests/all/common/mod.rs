@@ -33,6 +33,9 @@ fn mapping(workers: u32) -> Mapping {
         zone: "east".to_owned(),
         weight: 100,
         drains: no == 2,
+        after: None,
+        behind: false,
+        renewed: false,
         workers: if no == 1 { workers / 2 } else { workers },
     };
     let owners = |until, nodes: &[u32]| Owners {
@@ -45,6 +48,8 @@ fn mapping(workers: u32) -> Mapping {
         learner,
         born: 1,
         since: 299,
+        acted: None,
+        former: Vec::new(),
     };
     let weight = |no| Weight {
         no,
@@ -60,6 +65,23 @@ fn mapping(workers: u32) -> Mapping {
         ring: vec![owners(8000, &[1, 3]), owners(16384, &[3, 1])],
         chains: vec![chain(4000, &[1, 3], Some(2)), chain(16384, &[3], None)],
     }
+}
+
+/// One chain has lost a node, and the other one all of its nodes.
+fn waiting() -> Mapping {
+    let mut mapping = mapping(8);
+    if let Some(chain) = mapping.chains.first_mut() {
+        (chain.members, chain.learner) = (vec![1], None);
+        (chain.acted, chain.former) = (Some(chain.since - 1), vec![3]);
+    }
+    if let Some(chain) = mapping.chains.last_mut() {
+        chain.acted = Some(1);
+    }
+    if let [one, other, third] = &mut mapping.members[..] {
+        (one.after, other.after, third.behind) = (Some(4), Some(0), true);
+        (other.behind, other.renewed) = (true, true);
+    }
+    mapping
 }
 
 type Kind = (&'static str, Class, Body);
@@ -107,9 +129,11 @@ fn control() -> Vec<Kind> {
         ("heartbeat", Body::Heartbeat(Heartbeat {})),
         ("mapping", Body::Mapping(mapping(0))),
         ("mapping-workers", Body::Mapping(mapping(8))),
+        ("mapping-waiting", Body::Mapping(waiting())),
         ("ask", Body::Ask(Ask { asked_us })),
         ("grant", Body::Grant(Grant { asked_us })),
         ("learned", Body::Learned(learned())),
+        ("learned-held", Body::Learned(held())),
     ];
     bodies
         .map(|(name, body)| (name, Class::Control, body))
@@ -143,6 +167,29 @@ fn learned() -> Learned {
     };
     Learned {
         all: vec![slots(0, 1, 0), slots(8000, 16_384, 65_535)],
+        ..Learned::default()
+    }
+}
+
+fn held() -> Learned {
+    let slots = |first, until, whole, since, seq| HeldSlots {
+        first,
+        until,
+        whole,
+        since,
+        seq,
+    };
+    Learned {
+        all: Vec::new(),
+        held: vec![
+            slots(0, 1, true, 300, 1 << 40),
+            slots(8000, 16_384, false, 0, 0),
+        ],
+        incarnation: 7,
+        logs: true,
+        accepts: true,
+        may_lack: true,
+        keeps_all: true,
     }
 }
 

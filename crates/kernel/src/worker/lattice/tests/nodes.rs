@@ -20,6 +20,7 @@ fn mapping(nodes: u16) -> Mapping {
         weight: 1,
         workers: 1,
         drains: false,
+        folder: Default::default(),
     };
     Mapping {
         epoch: 1,

@@ -24,6 +24,7 @@ pub(super) fn mapping(ids: &[u8], copies: usize) -> Mapping {
             weight: 100,
             workers: 2,
             drains: false,
+            folder: Default::default(),
         };
         seen.alive.insert(member.id, member);
     }

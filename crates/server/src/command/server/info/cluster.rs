@@ -50,6 +50,9 @@ pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) 
         health.waits.unwrap_or_default(),
     );
     field(out, "cluster_epochs_proposed", seen.proposed);
+    field(out, "cluster_slots_halted", seen.halted);
+    field(out, "cluster_folders_refused", seen.behind);
+    field(out, "cluster_slots_continued_with_loss", seen.lossy);
     field(out, "cluster_mappings_refused", seen.refused);
     fields(out, ChainFigures::FIGURES, &all.peers.chains);
     gossip(out, all);

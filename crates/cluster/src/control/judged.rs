@@ -1,0 +1,77 @@
+//! What a view says, by itself or with the mapping in force.
+
+use super::reach::Reach;
+use super::{Stored, View};
+use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
+use rufous_wire::mapping::decode;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The stored mapping, if it is valid and may follow the known one.
+pub(super) fn judge(stored: &Stored<'_>, known: Option<&Mapping>) -> Result<Mapping, &'static str> {
+    let mapping = decode(stored.mapping).map_err(|invalid| invalid.0)?;
+    if mapping.epoch != stored.epoch {
+        return Err("its epoch differs from the key's");
+    }
+    // Epochs between the two are unknown.
+    if let Some(known) = known.filter(|known| known.epoch + 1 == mapping.epoch) {
+        mapping.follows(known).map_err(|invalid| invalid.0)?;
+    }
+    Ok(mapping)
+}
+
+/// Whether a node is the head of every slot.
+pub(super) fn has_all(mapping: &Mapping, me: NodeId) -> bool {
+    let own = mapping.number_of(me);
+    let mut heads = mapping.chains.ranges().map(|(_, chain)| chain.head());
+    own.is_some() && heads.all(|head| head == own)
+}
+
+/// Whether the next epoch may be proposed.
+pub(super) fn is_time(
+    proposed_us: Option<u64>,
+    away: &BTreeMap<NodeNo, u64>,
+    apart_us: u64,
+    now_us: u64,
+) -> bool {
+    let is_recent = |at: &u64| now_us.saturating_sub(*at) < apart_us;
+    away.values().any(is_recent) || !proposed_us.as_ref().is_some_and(is_recent)
+}
+
+/// Members that announce that they want to leave, and those that were removed.
+pub(super) fn draining(mapping: &Mapping, view: &View<'_>) -> BTreeSet<NodeNo> {
+    let announces = |id: &NodeId| view.alive.get(id).is_some_and(|member| member.drains);
+    let members = mapping.members.iter();
+    members
+        .filter(|(_, member)| view.removed.contains(&member.id) || announces(&member.id))
+        .map(|(no, _)| *no)
+        .collect()
+}
+
+/// Members that are alive and cannot do their part, with the reason.
+pub(super) fn unfit(mapping: &Mapping, view: &View<'_>, reach: &Reach) -> BTreeMap<NodeNo, String> {
+    let ails = mapping.members.iter().filter_map(|(no, member)| {
+        let health = view.health.get(&member.id)?;
+        Some((*no, health.ails.clone()?))
+    });
+    let unheard = reach.replaced().map(|no| {
+        let why = "it and other members do not hear one another";
+        (no, why.to_owned())
+    });
+    unheard.chain(ails).collect()
+}
+
+pub(super) fn note_away(
+    away: &mut BTreeMap<NodeNo, u64>,
+    mapping: &Mapping,
+    alive: &BTreeMap<NodeId, Member>,
+    now_us: u64,
+) {
+    let is_away = |no: &NodeNo| {
+        let member = mapping.members.get(no);
+        member.is_some_and(|member| !alive.contains_key(&member.id))
+    };
+    away.retain(|no, _| is_away(no));
+    for no in mapping.members.keys().filter(|no| is_away(no)) {
+        away.entry(*no).or_insert(now_us);
+    }
+}

@@ -1,0 +1,116 @@
+//! Chains by which no node acts: which copies are kept, and which one continues.
+
+use super::*;
+use crate::member::{Folder, Was};
+
+#[test]
+fn those_that_have_all_started_again_wait_for_each_other() {
+    let mut world = World::new(2, 2);
+    world.settle();
+    let (first, second) = (world.number(0), world.number(1));
+    let second = second.expect("a member");
+    world.stop(1);
+    world.start(0, 2);
+    assert!(world.step());
+    assert!(world.mapping.chains.of(0).is_halted());
+    let first = first.expect("a member");
+    assert_eq!(
+        world.mapping.members[&first].incarnation, 2,
+        "it takes part"
+    );
+    // However long the other is away: it may have more.
+    world.seen.away_ms.insert(second, 1 << 40);
+    world.settle();
+    assert!(world.mapping.chains.of(0).is_halted());
+    world.start(1, 2);
+    world.settle();
+    world.check_rest();
+    let members = world.mapping.members.values();
+    let workers: Vec<_> = members.map(|member| member.workers).collect();
+    assert_eq!(workers, [3, 3], "as they have started");
+}
+
+/// Both members lose power. One is taken for dead first; the other comes back with an emptied folder.
+#[test]
+fn a_member_is_dropped_only_for_one_that_has_confirmed() {
+    let mut world = World::new(2, 2);
+    world.settle();
+    let chain = |world: &World| *world.mapping.chains.of(0);
+    let (first, second) = (chain(&world).members[0], chain(&world).members[1]);
+    let number = |world: &World, no| world.mapping.members[&no].id.0[0];
+    let (head, other) = (number(&world, first), number(&world, second));
+    world.stop(head);
+    assert!(world.step());
+    assert_eq!(chain(&world).former().to_vec(), [first]);
+    assert!(!world.step(), "the other one has not confirmed");
+    // Its start with the folder that it had would have 1 here.
+    world.stop(other);
+    let emptied = Member {
+        folder: Folder::After(0),
+        ..node(other, 3)
+    };
+    world.seen.alive.insert(emptied.id, emptied);
+    assert!(world.step());
+    assert!(chain(&world).is_halted());
+    assert_eq!(
+        world.mapping.members[&second].folder.was(),
+        Some(Was::Empty)
+    );
+    for has_all in &mut world.has_all {
+        has_all.remove(&second);
+    }
+    world.settle();
+    assert!(chain(&world).is_halted(), "the first one may have a copy");
+    world.start(head, 3);
+    world.settle();
+    assert_eq!(chain(&world).members.len(), 2);
+    assert_eq!(chain(&world).born, 1);
+    world.check_rest();
+}
+
+/// A later restart with the same folder does not make its copies newer.
+#[test]
+fn a_folder_from_the_past_stays_one_while_its_chains_wait() {
+    let mut world = World::new(1, 1);
+    world.settle();
+    world.start(1, 5);
+    world.settle();
+    let (no, folder) = (world.number(1).expect("a member"), |world: &World, no| {
+        world.mapping.members[&no].folder
+    });
+    let start = |world: &mut World, incarnation, before| {
+        let past = Member {
+            folder: Folder::After(before),
+            ..node(1, incarnation)
+        };
+        world.seen.alive.insert(past.id, past);
+        world.settle();
+    };
+    start(&mut world, 6, 4);
+    assert_eq!(folder(&world, no).was(), Some(Was::Past));
+    start(&mut world, 7, 6);
+    assert_eq!(folder(&world, no).was(), Some(Was::Past));
+    let has = |chain: &Chain| chain.members.contains(&no) && !chain.is_halted();
+    let chains = &world.mapping.chains;
+    assert!(
+        !chains.ranges().any(|(_, chain)| has(chain)),
+        "nothing is served from it"
+    );
+    assert!(matches!(
+        verdicts(&world.mapping, &world.seen, &world.limits)[..],
+        [(_, Verdict::NoCopy), ..]
+    ));
+    let accepts = world.seen.held.of(no).cloned().map(|report| Report {
+        accepts: true,
+        ..report
+    });
+    world.seen.held.hear(no, accepts.expect("it reports"));
+    assert!(world.step());
+    world.settle();
+    world.check_rest();
+    // The next stop of all is one as any other.
+    world.start(0, 8);
+    world.settle();
+    start(&mut world, 9, 7);
+    assert_eq!(folder(&world, no), Folder::After(7));
+}
