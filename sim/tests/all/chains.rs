@@ -70,7 +70,7 @@ fn a_first_node_that_continues_with_an_emptied_folder() {
 
 #[test]
 fn a_member_that_is_dropped_before_the_others_confirm() {
-    caught(Fault::Mapping(planner::Planted::DroppedAtOnce), 100);
+    caught(Fault::Mapping(planner::Planted::DroppedAtOnce), 200);
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn members_that_come_back_with_what_they_had() {
 
 #[test]
 fn nodes_that_serve_before_they_have_heard() {
-    caught("serves-at-once", 0..60);
+    caught("serves-at-once", 0..100);
 }
 
 #[test]

@@ -11,14 +11,17 @@ use std::sync::Arc;
 /// A node that was silent for so long is presumed dead.
 const DETECTION_US: u64 = 2_000_000;
 
+/// What a node has reported to hold: its incarnation, whether its folder has all that it ever had, and its copies by
+/// slot.
+type HeldBy = (u64, bool, BTreeMap<u16, Option<Copy>>);
+
 pub(super) struct Coordinator {
     pub(super) mapping: Arc<Mapping>,
     /// The mapping as nodes receive it: slots that are not looked at have no owner.
     told: Arc<Mapping>,
     pub(super) seen: Seen,
-    /// What each node has last reported of slots of whose chains no node acts, with its incarnation,
-    /// and whether its folder has all that it ever had.
-    held: BTreeMap<NodeNo, (u64, bool, BTreeMap<u16, Option<Copy>>)>,
+    /// What each node has last reported of slots of whose chains no node acts.
+    held: BTreeMap<NodeNo, HeldBy>,
     /// When it last received a message from each node.
     heard: BTreeMap<NodeNo, u64>,
     pub(super) away_until: u64,
