@@ -65,6 +65,7 @@ fn member(n: usize) -> Member {
         weight: 100,
         workers: 1,
         drains: false,
+        folder: Default::default(),
     }
 }
 
