@@ -5,6 +5,7 @@ use crate::rules::{self, Off};
 use crate::world::{Action, World, forget_planned};
 use rufous_base::rng::Rng;
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A history that breaks a rule.
@@ -118,11 +119,16 @@ fn walk(first: &World, rng: &mut Rng, states: &mut usize) -> Result<(), Broken> 
         }
         trace.push(action);
         *states += 1;
-        if let Err(why) = world.act(action).and_then(|()| world.check()) {
+        if let Err(why) = guarded(|| world.act(action).and_then(|()| world.check())) {
             return Err(Broken { trace, why });
         }
     }
-    world.heal().map_err(|why| Broken { trace, why })
+    guarded(|| world.heal()).map_err(|why| Broken { trace, why })
+}
+
+/// An assertion of the code that fails is a violation, too.
+fn guarded(run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("an assertion fails".into()))
 }
 
 fn is_fault(action: Action) -> bool {
@@ -154,12 +160,12 @@ fn replay(first: &World, trace: &[Action]) -> Option<Broken> {
         if !world.actions().contains(action) {
             return None;
         }
-        if let Err(why) = world.act(*action).and_then(|()| world.check()) {
+        if let Err(why) = guarded(|| world.act(*action).and_then(|()| world.check())) {
             let trace = trace[..=at].to_vec();
             return Some(Broken { trace, why });
         }
     }
-    let why = world.heal().err()?;
+    let why = guarded(|| world.heal()).err()?;
     let trace = trace.to_vec();
     Some(Broken { trace, why })
 }
