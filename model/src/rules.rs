@@ -21,7 +21,7 @@ pub enum Own {
 }
 
 /// All, with the names on the command line and the search that notices each.
-pub const ALL: [(&str, Off); 17] = [
+pub const ALL: [(&str, Off); 16] = [
     ("first-back", Off::Mapping(mapping::Planted::FirstBack)),
     ("epoch-alone", Off::Mapping(mapping::Planted::EpochAlone)),
     (
@@ -34,10 +34,6 @@ pub const ALL: [(&str, Off); 17] = [
     ),
     ("old-mark-kept", Off::Chain(chain::Planted::OldMarkKept)),
     ("not-outwaited", Off::Chain(chain::Planted::NotOutwaited)),
-    (
-        "grants-forgotten",
-        Off::Chain(chain::Planted::GrantsForgotten),
-    ),
     ("learned-early", Off::Chain(chain::Planted::LearnedEarly)),
     ("not-handed-over", Off::Chain(chain::Planted::NotHandedOver)),
     (
