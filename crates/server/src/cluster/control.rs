@@ -390,7 +390,9 @@ fn log_halted(halted: &Halted) {
             Loss::Past => {
                 "the only copies are in folders from the past, or cluster-accept-loss is set"
             }
-            Loss::Empty => "no copy is left, and they continue empty",
+            Loss::Empty => {
+                "no copy is left, and they continue empty; if they are not served, see docs/operations/faults/all-stopped.md"
+            }
         };
         tracing::error!(
             %node, slots, why,
