@@ -23,6 +23,10 @@ pub(super) fn put(out: &mut Vec<u8>, mark: Option<SlotMark>) {
     match mark {
         None => out.push(NONE),
         Some(SlotMark::Part) => out.push(PART),
+        Some(SlotMark::Whole { seq, since: 0 }) => {
+            out.push(WHOLE);
+            put_varint(out, seq);
+        }
         Some(SlotMark::Whole { seq, since }) => {
             out.push(WHOLE_SINCE);
             put_varint(out, seq);
@@ -55,7 +59,11 @@ mod tests {
     fn marks_of_older_versions_have_no_epoch() {
         let (seq, since) = (7, 0);
         let old = take(&mut &[WHOLE, 7][..]);
-        assert_eq!(old, Ok(Some(SlotMark::Whole { seq, since })));
+        let mark = Some(SlotMark::Whole { seq, since });
+        assert_eq!(old, Ok(mark));
+        let mut again = Vec::new();
+        put(&mut again, mark);
+        assert_eq!(again, [WHOLE, 7]);
         assert_eq!(take(&mut &[WHOLE_SINCE, 7][..]), Err(NotAnEffect));
         assert_eq!(take(&mut &[4][..]), Err(NotAnEffect));
     }
