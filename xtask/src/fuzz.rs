@@ -43,6 +43,11 @@ pub(crate) fn obstacle() -> Option<&'static str> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
+    Ok(run_counted(args)?.is_empty())
+}
+
+/// Answers the targets that failed, each with why.
+pub(crate) fn run_counted(args: &Args) -> Result<Vec<String>> {
     if let Some(obstacle) = obstacle() {
         anyhow::bail!("cannot fuzz: {obstacle}");
     }
@@ -76,29 +81,30 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         "the fuzz targets do not build"
     );
     let binaries = build_directory.join(&triple).join("release");
-    let mut fine = true;
+    let mut failures = Vec::new();
     for some in targets.chunks(TOGETHER) {
         let run = |target: &&String| one(target, &binaries.join(target), args.seconds);
-        let passed: Vec<Result<bool>> = std::thread::scope(|scope| {
+        let ended: Vec<Result<Option<String>>> = std::thread::scope(|scope| {
             let runs: Vec<_> = some.iter().map(|of| scope.spawn(move || run(of))).collect();
             let ended = runs.into_iter().map(|run| run.join());
             let ended = ended.map(|run| run.unwrap_or_else(|_| bail!("a run of fuzzing panicked")));
             ended.collect()
         });
-        for (target, passed) in some.iter().zip(passed) {
-            let passed = passed?;
+        for (target, failure) in some.iter().zip(ended) {
+            let failure = failure?;
             println!(
                 "fuzz {target}: {} after {} s",
-                if passed { "nothing found" } else { "FAILED" },
+                failure.as_deref().map_or("nothing found", |_| "FAILED"),
                 args.seconds
             );
-            fine &= passed;
+            failures.extend(failure.map(|failure| format!("{target}: {failure}")));
         }
     }
-    Ok(fine)
+    Ok(failures)
 }
 
-fn one(target: &str, binary: &Path, seconds: u64) -> Result<bool> {
+/// Runs a target; answers why it failed, if it has.
+fn one(target: &str, binary: &Path, seconds: u64) -> Result<Option<String>> {
     let home = project::root().join("fuzz");
     let corpus = home.join("corpus").join(target);
     let artifacts = home.join("artifacts").join(target);
@@ -117,10 +123,25 @@ fn one(target: &str, binary: &Path, seconds: u64) -> Result<bool> {
         command.arg(seeds);
     }
     let finished = watch(&mut command, Duration::from_secs(seconds) + GRACE, false)?;
-    if !finished.success() {
-        println!("{}", finished.text);
+    if finished.success() {
+        return Ok(None);
     }
-    Ok(finished.success())
+    println!("{}", finished.text);
+    Ok(Some(verdict(&finished.text)))
+}
+
+/// Where the target panicked and what the input was.
+fn verdict(text: &str) -> String {
+    let mut panicked = text
+        .lines()
+        .skip_while(|line| !line.contains("panicked at"));
+    let panicked: Vec<&str> = panicked.by_ref().take(2).collect();
+    let told = ["SUMMARY:", "Base64:"];
+    let rest = text
+        .lines()
+        .filter(|line| told.iter().any(|told| line.starts_with(told)));
+    let all: Vec<&str> = panicked.into_iter().chain(rest).collect();
+    all.join(" | ")
 }
 
 /// The triple that the compiler builds for, which the sanitizer must be told.

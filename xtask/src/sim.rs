@@ -2,7 +2,9 @@
 
 use crate::{process, project};
 use anyhow::{Context, Result, anyhow};
+use std::process::Command;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// The scenarios, and how many seeds of each the whole test run takes: a minute at most.
 const SHORT: [(&str, u64); 4] = [
@@ -11,6 +13,9 @@ const SHORT: [(&str, u64); 4] = [
     ("cluster", 30),
     ("gossip", 900),
 ];
+
+/// No scenario may hold up the test run for longer.
+const LIMIT: Duration = Duration::from_secs(900);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -32,31 +37,45 @@ pub(crate) struct Args {
 }
 
 /// What the test run does: each seed of each scenario twice, so that a trace that differs is found. A scenario takes one
-/// core: two run at a time.
-pub(crate) fn run_short() -> Result<bool> {
+/// core: two run at a time. Answers what failed.
+pub(crate) fn run_short() -> Result<Vec<String>> {
     let left = Mutex::new(SHORT.iter());
-    let lane = || {
-        let mut passed = true;
+    let lane = || -> Result<Vec<String>> {
+        let mut failures = Vec::new();
         loop {
             let next = left.lock().ok().and_then(|mut left| left.next());
             let Some(&(scenario, seeds)) = next else {
-                return Ok(passed);
+                return Ok(failures);
             };
-            passed &= run(&Args {
+            let mut sim = simulator(&Args {
                 scenario: scenario.into(),
                 seeds: Some(seeds),
                 seed: None,
                 no_build: true,
                 arguments: vec!["--twice".into()],
-            })?;
+            });
+            let ended = process::watch(&mut sim, LIMIT, true)?;
+            if !ended.success() {
+                let verdict: Vec<&str> = ended.text.lines().filter(|line| tells(line)).collect();
+                failures.push(format!("{scenario}: {}", verdict.join(" | ")));
+            }
         }
     };
     std::thread::scope(|threads| {
         let other = threads.spawn(lane);
-        let passed: Result<bool> = lane();
+        let mut failures = lane()?;
         let others = other.join().map_err(|_| anyhow!("a thread panicked"))?;
-        Ok(passed? & others?)
+        failures.extend(others?);
+        Ok(failures)
     })
+}
+
+/// Whether a line of the simulator says why it failed.
+fn tells(line: &str) -> bool {
+    let told = ["error:", "never reached:", "saved seeds that"];
+    line.contains(" FAILED: ")
+        || line.contains("given up; at most")
+        || told.iter().any(|told| line.starts_with(told))
 }
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
@@ -64,7 +83,12 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     if !args.no_build {
         process::run(process::cargo().args(["build", "--package", "rufous-sim"]))?;
     }
-    let mut sim = std::process::Command::new(project::target().join("debug/rufous-sim"));
+    let status = simulator(args).status();
+    Ok(status.context("cannot run rufous-sim")?.success())
+}
+
+fn simulator(args: &Args) -> Command {
+    let mut sim = Command::new(project::target().join("debug/rufous-sim"));
     sim.current_dir(project::root());
     sim.args(["--scenario", &args.scenario]);
     match args.seed {
@@ -74,9 +98,6 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     if let Some(seeds) = args.seeds {
         sim.args(["--seeds", &seeds.to_string()]);
     }
-    let status = sim
-        .args(&args.arguments)
-        .status()
-        .context("cannot run rufous-sim")?;
-    Ok(status.success())
+    sim.args(&args.arguments);
+    sim
 }

@@ -112,6 +112,14 @@ fn summarise(lines: &[Line]) -> (String, String, bool) {
             table.push_str(&format!("  {}: {name}\n", line.name));
         }
     }
+    let failures = lines.iter().flat_map(|line| {
+        let failures = line.outcome.failures.iter();
+        failures.map(|failure| format!("  {}: {failure}\n", line.name))
+    });
+    let failures: String = failures.collect();
+    if !failures.is_empty() {
+        table.push_str(&format!("\nFailed:\n{failures}"));
+    }
     if missing > 0 {
         table.push_str(&format!(
             "\n{missing} of the skipped tests need a program that `cargo xtask test --only install` installs: \

@@ -16,6 +16,8 @@ pub(super) struct Outcome {
     pub(super) note: String,
     /// What was skipped, each with its reason.
     pub(super) names: Vec<String>,
+    /// What failed, each with the begin of what it said.
+    pub(super) failures: Vec<String>,
     /// How many of them miss what this very command installs.
     pub(super) missing: usize,
 }
@@ -68,6 +70,7 @@ impl Outcome {
         let mut outcome = Self {
             failed,
             note: "cargo test --workspace".to_owned(),
+            failures: failures_of_tests(&finished.text),
             ..Self::default()
         };
         let skipped = read(&finished.text);
@@ -146,6 +149,38 @@ fn ignored(text: &str) -> impl Iterator<Item = &str> {
         .map(|(name, _)| name)
 }
 
+/// So many characters of what a failed test said are shown at the end of a run.
+const SHOWN: usize = 600;
+
+/// The failed tests in the output of `cargo test`, each with the begin of what it wrote.
+fn failures_of_tests(text: &str) -> Vec<String> {
+    let said = |name: &str| {
+        let (_, rest) = text.split_once(&format!("---- {name} stdout ----"))?;
+        let ends = [
+            "\n---- ",
+            "\nstack backtrace:",
+            "\nnote: run with",
+            "\nfailures:",
+        ];
+        let end = ends.iter().filter_map(|end| rest.find(end)).min();
+        Some(&rest[..end.unwrap_or(rest.len())])
+    };
+    let failed = text.lines().filter_map(|line| {
+        let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+        Some((name, said(name).unwrap_or_default()))
+    });
+    let failed = failed.map(|(name, said)| {
+        let lines: Vec<&str> = said
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
+        let said: String = lines.join(" | ").chars().take(SHOWN).collect();
+        format!("{name}: {said}")
+    });
+    failed.collect()
+}
+
 /// How many test programs `slowest` lists.
 const LISTED: usize = 12;
 
@@ -206,6 +241,17 @@ mod tests {
             (13, 2, 1)
         );
         assert_eq!(outcome.word(), "failed");
+    }
+
+    #[test]
+    fn failed_tests_are_named_with_what_they_said() {
+        let text = "test a::b ... ok\ntest a::c ... FAILED\ntest d ... FAILED\n\nfailures:\n\n\
+            ---- a::c stdout ----\n\nthread 'a::c' (7) panicked at x.rs:3:5:\nseed 5 lost a write\n\
+            stack backtrace:\n   0: main\n\n---- d stdout ----\nno\n\nfailures:\n    a::c\n    d\n\n\
+            test result: FAILED. 1 passed; 2 failed; 0 ignored\n";
+        let outcome = of(Some(101), text);
+        let first = "a::c: thread 'a::c' (7) panicked at x.rs:3:5: | seed 5 lost a write";
+        assert_eq!(outcome.failures, [first, "d: no"]);
     }
 
     #[test]

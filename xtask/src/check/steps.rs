@@ -160,10 +160,12 @@ const FIGURES: [&str; 2] = ["--features", "rufous-figures/measure"];
 fn simulate(_full: bool) -> Result<Outcome> {
     // With the features of the tests: nothing that the step before compiled is compiled again.
     process::build_tests()?;
-    Ok(Outcome::of(
-        sim::run_short()?,
-        "cargo xtask sim --scenario NAME --seeds 500 -- --twice, for each scenario",
-    ))
+    let failures = sim::run_short()?;
+    let note = "cargo xtask sim --scenario NAME --seeds N -- --twice, for each scenario";
+    Ok(Outcome {
+        failures: failures.clone(),
+        ..Outcome::of(failures.is_empty(), note)
+    })
 }
 
 fn build(_full: bool) -> Result<Outcome> {
@@ -215,11 +217,14 @@ fn fuzzing(full: bool) -> Result<Outcome> {
         return Ok(Outcome::skipped(obstacle));
     }
     let seconds = if full { 300 } else { 10 };
-    let fine = fuzz::run(&fuzz::Args {
+    let failures = fuzz::run_counted(&fuzz::Args {
         seconds,
         target: None,
     })?;
-    Ok(Outcome::of(fine, format!("{seconds} s for each target")))
+    Ok(Outcome {
+        failures: failures.clone(),
+        ..Outcome::of(failures.is_empty(), format!("{seconds} s for each target"))
+    })
 }
 
 fn deny(full: bool) -> Result<Outcome> {
