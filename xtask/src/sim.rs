@@ -6,10 +6,10 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The scenarios, and how many seeds of each the whole test run takes: a minute at most.
+/// The scenarios, and how many seeds of each the whole test run takes: two minutes at most.
 const SHORT: [(&str, u64); 4] = [
     ("node", 500),
-    ("chains", 500),
+    ("chains", 300),
     ("cluster", 30),
     ("gossip", 900),
 ];

@@ -104,6 +104,8 @@ pub enum Planted {
     ExpiryNotAwaited,
     /// Commands over workers are refused at once while no node serves their slot.
     SlotsNotAwaited,
+    /// A turn goes by the time at which it began, whatever has stopped it since.
+    TurnTimeKept,
 }
 
 #[cfg(feature = "planted-faults")]

@@ -12,6 +12,7 @@ use rufous_base::{
     Actor, Close, ConnId, ConnInfo, Dial, Effects, Input, NodeEffect, Now, Output, Read, Until,
     WorkerId,
 };
+use rufous_kernel::planted::{self, Planted};
 use rufous_server::front::{Front, Message};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -73,6 +74,8 @@ pub struct Seat {
     pub busy_until_us: u64,
     /// What the turn that was interrupted has done so far.
     open: Left,
+    /// The time that it goes by, where the fault is planted that it keeps that.
+    kept_time: Option<Now>,
     /// When the scheduled turn starts, so that there is only one.
     pub turn_at_us: Option<u64>,
     next_slot: u32,
@@ -96,6 +99,7 @@ impl Seat {
             lanes: Default::default(),
             busy_until_us: 0,
             open: Left::default(),
+            kept_time: None,
             turn_at_us: None,
             next_slot: 0,
             free_slots: Vec::new(),
@@ -169,10 +173,12 @@ impl Seat {
             self.take(now, arrival, &mut left);
         }
         self.open = left;
+        self.kept_time = planted::is(Planted::TurnTimeKept).then_some(now);
     }
 
     /// One turn with some or all of what has arrived.
     pub fn turn(&mut self, now: Now, random: &mut Random) -> Left {
+        let now = self.kept_time.take().unwrap_or(now);
         let mut left = std::mem::take(&mut self.open);
         let most = if random.chance(0.7) {
             usize::MAX

@@ -34,14 +34,21 @@ pub fn check(history: &History, unit: usize, world: &World<'_>, end_us: u64) -> 
     let mut starts_before = Vec::new();
     // What a restart would have found, had it lost nothing.
     let mut whole: Option<Vec<State>> = None;
-    for (number, records) in history.records[unit].iter().enumerate() {
+    let lives = &history.records[unit];
+    for (number, records) in lives.iter().enumerate() {
         let epoch = history.epochs.get(number).cloned().unwrap_or(Epoch {
             end_us,
             kept: Kept::All,
             trouble_us: None,
         });
         let search = Search::new(records, &epoch, world);
-        let Some(found) = search.run(&starts) else {
+        // What the last life left is asked by none.
+        let aim = if number + 1 == lives.len() {
+            Aim::One
+        } else {
+            Aim::All
+        };
+        let Some(found) = search.run(&starts, aim) else {
             verdict.unsure = true;
             return verdict;
         };
@@ -50,7 +57,8 @@ pub fn check(history: &History, unit: usize, world: &World<'_>, end_us: u64) -> 
             return verdict;
         }
         if let Some(whole) = whole.take() {
-            verdict.lost |= search.run(&whole).is_some_and(|found| !found.possible);
+            let found = search.run(&whole, Aim::One);
+            verdict.lost |= found.is_some_and(|found| !found.possible);
         }
         if matches!(epoch.kept, Kept::Prefix { .. }) {
             whole = Some(found.whole);
@@ -93,7 +101,7 @@ fn older_survivors(
     };
     let search = Search::new(&history.records[unit][number], &epoch, world);
     search
-        .run(starts)
+        .run(starts, Aim::All)
         .map_or(Vec::new(), |found| found.survivors)
 }
 
@@ -102,6 +110,13 @@ struct Search<'a> {
     records: Vec<(&'a Record, Window)>,
     epoch: &'a Epoch,
     world: &'a World<'a>,
+}
+
+/// What is looked for: an order that explains the replies, or all states that such orders lead to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Aim {
+    One,
+    All,
 }
 
 /// What a search came to.
@@ -180,7 +195,7 @@ impl<'a> Search<'a> {
         found
     }
 
-    fn run(&self, starts: &[State]) -> Option<Found> {
+    fn run(&self, starts: &[State], aim: Aim) -> Option<Found> {
         let words = self.records.len() / 64 + 1;
         let mut nodes: Vec<(Done, State)> = Vec::new();
         let mut known: HashMap<(Done, State), usize, Seedless> = HashMap::default();
@@ -200,6 +215,9 @@ impl<'a> Search<'a> {
             let count = nodes[at].0.iter().map(|w| w.count_ones()).sum();
             if count > furthest.1 {
                 furthest = (at, count);
+            }
+            if aim == Aim::One && self.is_complete(&nodes[at].0) {
+                break;
             }
             for next in self.successors(&nodes[at]) {
                 let place = *known.entry(next.clone()).or_insert_with(|| {
@@ -228,7 +246,10 @@ impl<'a> Search<'a> {
 
     fn successors(&self, (done, state): &(Done, State)) -> Vec<(Done, State)> {
         let mut all = Vec::new();
-        for index in self.candidates(done) {
+        // The last one is tried first: that which was answered first.
+        let mut candidates = self.candidates(done);
+        candidates.sort_by_key(|index| std::cmp::Reverse(self.records[*index].0.answered_us));
+        for index in candidates {
             let (record, window) = &self.records[index];
             let reply = match &record.outcome {
                 Outcome::Seen(reply) => Some(reply),

@@ -40,6 +40,12 @@ fn a_slot_that_moves_is_not_waited_for() {
     caught_saying::<World>("slots-not-awaited", &Size::Any, what, 0..20);
 }
 
+/// The node was stopped within a turn, and another one has its slots since.
+#[test]
+fn a_turn_keeps_the_time_at_which_it_began() {
+    caught::<World>("turn-time-kept", 0..60);
+}
+
 #[test]
 fn what_is_written_together_comes_in_parts() {
     caught_saying::<World>("group-cut", &Size::Any, "a part of a write", 0..60);

@@ -55,15 +55,27 @@ impl Front {
     }
 
     /// Whether the node stops, and has waited as long as it may for other nodes. These end their
-    /// sessions when they have replaced it: then none will answer.
+    /// sessions when they have replaced it: then they will not answer.
     pub(crate) fn has_waited_to_stop(&self, now: Now) -> bool {
-        let is_left = |links: &Links| links.connected().next().is_none();
-        let patience_us = if self.links().is_some_and(is_left) {
+        if !self.stopping {
+            return false;
+        }
+        let patience_us = if self.links().is_some_and(|links| self.is_left_by(links)) {
             LEFT_PATIENCE_US
         } else {
             STOP_PATIENCE_US
         };
-        self.stopping && now.mono_us >= self.stop_us + patience_us
+        now.mono_us >= self.stop_us + patience_us
+    }
+
+    /// Whether none of the nodes that this worker waits for has a session with this node.
+    fn is_left_by(&self, links: &Links) -> bool {
+        let owing = self.kernel.owing();
+        let forwards = self.forwarding.figures().under_way > 0;
+        if owing.is_empty() || forwards {
+            return links.connected().next().is_none();
+        }
+        !owing.into_iter().any(|no| links.reaches(no))
     }
 
     /// A stopping node has waited long enough for other nodes: gives up what waits for them.
