@@ -139,7 +139,8 @@ pub const LEASE_US: u64 = 1_000_000;
 pub const EPOCHS_APART_US: u64 = 200_000;
 /// How long a stopping node waits until other nodes have its writes.
 pub const STOP_PATIENCE_US: u64 = 5_000_000;
-/// The same without a session with any of them: they have replaced the node.
+/// The same without a session with any of them, or since the node has left the coordinator: they
+/// replace it.
 pub const LEFT_PATIENCE_US: u64 = 500_000;
 
 const _: () = assert!(HEARTBEAT_US < SILENCE_US);

@@ -48,6 +48,8 @@ pub(super) struct Node {
     /// Counts starts; what is of an earlier one does not happen any more.
     pub(super) life: u32,
     pub(super) power: Power,
+    /// When it was asked to stop.
+    pub(super) stop_us: u64,
     pub(super) drains: bool,
     /// The newest wire version that it speaks in this life.
     pub(super) newest: u16,
@@ -82,6 +84,7 @@ impl Node {
             workers: plan.workers[index],
             life: 0,
             power: Power::New,
+            stop_us: 0,
             drains: false,
             newest: NEWEST,
             seats: Vec::new(),

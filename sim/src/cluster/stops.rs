@@ -8,9 +8,12 @@ use super::world::World;
 use crate::engine::random::Random;
 use crate::node::plan::Mode;
 use crate::node::seat::Left;
+use rufous_base::limits::LEFT_PATIENCE_US;
 
 /// From the first microsecond on in which nodes may be stopped.
 const BEGINS_US: u64 = 4_000_000;
+/// For so long a stopping node waits for others at most: workers look now and then.
+const STOP_US: u64 = LEFT_PATIENCE_US + 500_000;
 
 /// When a node is stopped next, by its index.
 pub(super) struct Stops {
@@ -104,10 +107,23 @@ impl World {
         }
         let seat = &mut self.nodes[node].seats[worker];
         let left = seat.turn(now, &mut self.turns);
+        self.look_at_stop(node, worker);
         if stop.is_some() {
             self.note_stop(node, worker, until_us);
         }
         Some((left, until_us))
+    }
+
+    /// A node that stops does not wait for long for nodes that replace it.
+    fn look_at_stop(&mut self, node: usize, worker: usize) {
+        let found = &self.nodes[node];
+        let us = self.engine.now_us.saturating_sub(found.stop_us);
+        let awaits = found.seats[worker].front.kernel.awaits_chains();
+        if matches!(found.power, Power::Stopping(_)) && awaits && us > STOP_US {
+            self.fail(format!(
+                "n{node}w{worker} stops and waits since {us} us for others"
+            ));
+        }
     }
 
     fn note_stop(&mut self, node: usize, worker: usize, until_us: u64) {

@@ -246,6 +246,11 @@ impl World {
         let workers = self.nodes[node].workers;
         self.note("world", format_args!("stops n{node}"));
         self.nodes[node].power = Power::Stopping(workers);
+        self.nodes[node].stop_us = self.engine.now_us;
+        let shared = self.nodes[node].shared.as_ref();
+        if let Some(cluster) = shared.and_then(|shared| shared.cluster.as_ref()) {
+            cluster.on_left();
+        }
         if self.plan.mode == Mode::Off {
             let id = self.nodes[node].id;
             self.coordinator.dead.insert(id);

@@ -14,7 +14,7 @@ use rufous_base::slot::slot_of;
 use rufous_base::{Args, ConnId, Now, Output, Until, WorkerId};
 use rufous_chain::{Envelope, Peer, Refused};
 use rufous_mapping::{Mapping, NodeNo};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// For the embedder.
@@ -97,12 +97,6 @@ impl<P: Program> Worker<P> {
     pub fn take_peer_messages(&mut self) -> Vec<Said> {
         let chains = self.chains.as_mut();
         chains.map_or_else(Vec::new, |chains| chains.take_messages())
-    }
-
-    /// The nodes whose acknowledgements replies and messages wait for.
-    pub fn owing(&self) -> BTreeSet<NodeNo> {
-        let chains = self.chains.as_ref();
-        chains.map_or_else(BTreeSet::new, |chains| chains.owing())
     }
 
     /// Whether replies wait for other nodes.

@@ -78,6 +78,7 @@ pub async fn serve<C: Coordinator>(
         () = node.is_left() => {}
     }
     hands.coordinator.leave().await;
+    hands.cluster.on_left();
 }
 
 impl<C: Coordinator> Hands<C> {

@@ -34,6 +34,9 @@ pub struct Cluster {
     pub run: Option<Arc<Run>>,
     /// Why the node cannot be a member of the cluster.
     pub may_not: OnceLock<String>,
+    /// The node stops and has left the coordinator: others replace it, and the mapping that it acts by
+    /// is its last one.
+    left: AtomicBool,
     /// What workers or other nodes have reported of copies has changed.
     pub reported: Notify,
     /// The last start before this one with the same folder; `None` without a folder.
@@ -109,12 +112,22 @@ impl Cluster {
             past: Past::Unknown,
             run: None,
             may_not: OnceLock::new(),
+            left: AtomicBool::new(false),
             reported: Notify::new(),
             after: None,
             restored: None,
             keeping: Arc::default(),
             kept: Kept::default(),
         }
+    }
+
+    /// The node has left the coordinator.
+    pub fn on_left(&self) {
+        self.left.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
     }
 }
 

@@ -137,6 +137,8 @@ pub struct Front {
     batch_started_us: u64,
     stopping: bool,
     stop_us: u64,
+    /// When the stopping node was seen to have left the coordinator.
+    left_us: Option<u64>,
     /// It stops, and waits for no other node any more.
     parted: bool,
     stopped: bool,
@@ -199,6 +201,7 @@ impl Front {
             batch_started_us: 0,
             stopping: false,
             stop_us: 0,
+            left_us: None,
             parted: false,
             stopped: false,
             farewell: farewell::Farewell::default(),

@@ -54,32 +54,26 @@ impl Front {
         self.deliver_outcomes(fx);
     }
 
-    /// Whether the node stops, and has waited as long as it may for other nodes. These end their
-    /// sessions when they have replaced it: then they will not answer.
+    /// Whether the node stops, and has waited as long as it may for other nodes. When it has left the
+    /// coordinator these replace it, and do not answer for the chains that it knows any more.
     pub(crate) fn has_waited_to_stop(&self, now: Now) -> bool {
-        if !self.stopping {
-            return false;
-        }
-        let patience_us = if self.links().is_some_and(|links| self.is_left_by(links)) {
+        let is_left = |links: &Links| links.connected().next().is_none();
+        let patience_us = if self.links().is_some_and(is_left) {
             LEFT_PATIENCE_US
         } else {
             STOP_PATIENCE_US
         };
-        now.mono_us >= self.stop_us + patience_us
-    }
-
-    /// Whether none of the nodes that this worker waits for has a session with this node.
-    fn is_left_by(&self, links: &Links) -> bool {
-        let owing = self.kernel.owing();
-        let forwards = self.forwarding.figures().under_way > 0;
-        if owing.is_empty() || forwards {
-            return links.connected().next().is_none();
-        }
-        !owing.into_iter().any(|no| links.reaches(no))
+        let until_us = self.stop_us + patience_us;
+        let left_us = self.left_us.map(|us| us + LEFT_PATIENCE_US);
+        self.stopping && now.mono_us >= left_us.unwrap_or(until_us).min(until_us)
     }
 
     /// A stopping node has waited long enough for other nodes: gives up what waits for them.
     pub(crate) fn give_up_others(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let cluster = self.shared.cluster.as_ref();
+        if self.stopping && cluster.is_some_and(|cluster| cluster.has_left()) {
+            self.left_us.get_or_insert(now.mono_us);
+        }
         if !self.has_waited_to_stop(now) {
             return;
         }

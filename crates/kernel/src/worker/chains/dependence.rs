@@ -10,7 +10,7 @@ use rufous_base::Now;
 use rufous_base::slot::slot_of;
 use rufous_chain::{Replica, planted as chain};
 use rufous_mapping::NodeNo;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Whether replies wait for all writes of the worker, by mistake.
 fn is_of_worker() -> bool {
@@ -209,15 +209,6 @@ impl ChainHost {
     #[inline]
     pub(in crate::worker) fn has_released(&self) -> bool {
         self.withheld.has_ended()
-    }
-
-    /// The nodes whose acknowledgements something waits for.
-    pub(in crate::worker) fn owing(&self) -> BTreeSet<NodeNo> {
-        let Some(replica) = &self.replica else {
-            return BTreeSet::new();
-        };
-        let named = self.withheld.slots().flat_map(|slot| replica.named(slot));
-        named.filter(|no| *no != replica.me()).collect()
     }
 
     /// The node stops: nothing waits for copies any more. Returns how much did.

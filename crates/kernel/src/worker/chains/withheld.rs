@@ -191,11 +191,6 @@ impl Withheld {
         std::mem::take(&mut self.ended)
     }
 
-    /// The slots that items wait for.
-    pub(super) fn slots(&self) -> impl Iterator<Item = u16> {
-        self.lines.keys().copied()
-    }
-
     /// The size of the replies that wait.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
