@@ -11,6 +11,7 @@
 //! | [`world`] | all slots and origins, and what may happen next |
 //! | [`steps`] | what each action does |
 //! | [`check`] | what has to hold at the end |
+//! | `serial` | whether replies of typed operations have an order |
 //! | [`search`] | random histories |
 //! | [`exhaustive`] | every order within small bounds |
 
@@ -18,6 +19,7 @@ pub mod check;
 pub mod exhaustive;
 pub mod ops;
 pub mod search;
+mod serial;
 pub mod slot;
 pub mod steps;
 #[cfg(test)]

@@ -15,6 +15,7 @@
 //! - `made`: long replies, made while they are sent
 //! - [`lattice`]: what commands mean on keys whose replicas all take writes
 //! - [`table`]: finding a command by name
+//! - [`touching`]: what a command touches of a key, for transactions
 //! - [`string`], [`causal`], [`list`], [`bitmap`], [`set`], [`hash`], [`sorted_set`], [`geo`],
 //!   [`hyperloglog`], [`claret`], [`key`], [`server`]: the commands
 #![forbid(unsafe_code)]
@@ -43,6 +44,7 @@ pub mod string;
 pub mod table;
 #[cfg(test)]
 pub mod testing;
+pub mod touching;
 
 pub use failure::Failure;
 pub use reply::Reply;

@@ -3,8 +3,9 @@
 
 use rufous_datatype::algebra::Algebra;
 use rufous_datatype::algebra::check::recognition::Draws;
-use rufous_datatype::algebra::check::{self, Failure};
+use rufous_datatype::algebra::check::{self, Failure, keys};
 use rufous_datatype::algebra::pages;
+use rufous_datatype::key::{Keys, Type};
 use rufous_datatype::object::{Registered, Visitor, visit_types};
 use rufous_datatype::text::Text;
 use std::path::Path;
@@ -62,6 +63,32 @@ impl Trial {
             );
         }
     }
+
+    /// Operations on keys of any type.
+    fn keys(&mut self) {
+        if !Keys::NAME.contains(&self.only) {
+            return;
+        }
+        self.run::<Keys>(|seed, rounds| {
+            check::algebra::<Keys>(seed, rounds)?;
+            keys::groups(seed, rounds)
+        });
+        println!("{}", pages::RELATIONS);
+        for of in Type::ALL {
+            match keys::pairs(*of, keys::rule) {
+                Err(failure) => {
+                    self.failed += 1;
+                    println!("FAILED {failure}\n");
+                }
+                Ok(tally) => {
+                    println!("{}", pages::relations(&tally));
+                    let examples = tally.examples.values().filter(|_| self.missed);
+                    examples.for_each(|example| println!("      not recognised: {example}"));
+                }
+            }
+        }
+        println!();
+    }
 }
 
 fn main() -> ExitCode {
@@ -93,6 +120,7 @@ fn main() -> ExitCode {
         }
     }
     trial.run::<Text>(check::algebra::<Text>);
+    trial.keys();
     visit_types(&mut trial);
     println!("{} types tried, {} failed", trial.tried, trial.failed);
     // Where nothing was tried, nothing was shown.

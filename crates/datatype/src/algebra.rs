@@ -14,6 +14,7 @@
 pub mod check;
 pub mod pages;
 
+use crate::key::footprint::Touch;
 use crate::replicated::{Replicas, Replicate};
 use rufous_base::rng::Rng;
 use std::fmt::Debug;
@@ -183,6 +184,17 @@ pub trait Algebra: 'static {
         view: Self::View<'_>,
     ) -> bool {
         held.iter().all(|held| independent::<Self>(held, new, view))
+    }
+
+    /// What of a key the operation reads and writes, in whatever state: see
+    /// [`crate::key`]. What is given here suffices for any operation; types
+    /// that say less let more be compared without a look into the state.
+    fn touch(op: &Self::Op<'_>, touch: &mut Touch) {
+        if op.is_read() {
+            touch.reads_all();
+        } else {
+            touch.changes_all();
+        }
     }
 
     /// What `admits` looks at beyond pairs, for documentation.

@@ -11,6 +11,8 @@ pub mod exact;
 
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Rule, Tuning, When};
 use crate::declared::{operations, packed_alone, rules};
+use crate::key::access::Mode;
+use crate::key::footprint::Touch;
 use exact::Exact;
 use rufous_base::rng::Rng;
 
@@ -217,6 +219,17 @@ impl Algebra for Bag {
 
     fn rules() -> &'static [Rule<Self>] {
         RULES
+    }
+
+    fn touch(op: &Op, touch: &mut Touch) {
+        match *op {
+            Op::Add(_) => {
+                touch.makes().whole(Mode::Shift);
+            }
+            _ => {
+                touch.reads_all();
+            }
+        }
     }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {

@@ -13,6 +13,8 @@ mod tests;
 
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Phase, Rule, Tuning, When};
 use crate::declared::{operations, packed_alone, rules};
+use crate::key::access::Mode;
+use crate::key::footprint::Touch;
 use rufous_base::rng::Rng;
 
 /// See the module's description.
@@ -273,6 +275,25 @@ impl Algebra for Bounded {
         }
     }
 
+    fn touch(op: &Op, touch: &mut Touch) {
+        match *op {
+            Op::Set(_) => {
+                touch.makes().whole(Mode::Write);
+            }
+            // It replies whether there is room, not where it came to.
+            Op::Add(by) => {
+                touch.sees().whole(Mode::Count(by));
+            }
+            Op::Incr(_) => {
+                let mode = touch.update_or(Mode::Write);
+                touch.sees().whole(mode);
+            }
+            Op::Get | Op::Bounds => {
+                touch.reads_all();
+            }
+        }
+    }
+
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
         match (pending, new) {
             (Op::Set(_), Op::Set(_)) | (Op::Get, Op::Get) | (Op::Bounds, Op::Bounds) => {
@@ -330,6 +351,11 @@ impl Algebra for Bounded {
     fn canonical(view: &[u8]) -> Vec<u8> {
         view.to_vec()
     }
+}
+
+/// Value and bounds of a state.
+pub(crate) fn room(state: &[u8]) -> Option<(i64, i64, i64)> {
+    Counter::read(state).map(|counter| (counter.value, counter.min, counter.max))
 }
 
 fn sample(rng: &mut Rng) -> Counter {

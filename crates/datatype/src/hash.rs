@@ -9,6 +9,8 @@ mod independence;
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Rule, Tuning, independent};
 use crate::declared::{in_table, operations};
 use crate::float::LongDouble;
+use crate::key::access::Mode;
+use crate::key::footprint::Touch;
 use crate::pack::{self, Pack};
 use crate::replicated::{Replicate, shared_hash};
 use crate::table::{self, Put, Shape, Table};
@@ -208,6 +210,31 @@ impl Algebra for Hash {
         "Increments of one field are admitted only as far as the field stays within 64 bits \
          whichever of them come first.",
     );
+
+    fn touch(op: &Op<'_>, touch: &mut Touch) {
+        let update = touch.update_or(Mode::Write);
+        match *op {
+            Op::Set { field, .. }
+            | Op::SetNew { field, .. }
+            | Op::Increment { field, .. }
+            | Op::IncrementFloat { field, .. } => {
+                touch.makes().element(field, update).size(Mode::Shift);
+            }
+            Op::Delete { field } => {
+                let mode = touch.update_or(Mode::Discard);
+                touch.ends(1).element(field, mode).size(Mode::Shift);
+            }
+            Op::Get { field } | Op::Exists { field } | Op::StrLen { field } => {
+                touch.sees().element(field, Mode::Read);
+            }
+            Op::Length => {
+                touch.sees().size(Mode::Read);
+            }
+            Op::All => {
+                touch.reads_all();
+            }
+        }
+    }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
         combining::combine(pending, new)

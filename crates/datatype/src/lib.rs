@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`algebra`] | what a type states: operations, independence, phases, combining |
 //! | [`object`] | the registered types |
+//! | [`key`] | keys of any type, with deadlines: what holds them, and which operations are independent |
 //! | `declared` | declarations that several types have in common |
 //! | [`text`] | the algebra of strings |
 //! | [`hash`] | hashes |
@@ -57,6 +58,7 @@ pub mod glob;
 pub mod hash;
 pub mod hll;
 pub mod integer;
+pub mod key;
 pub mod lcs;
 pub mod list;
 pub mod object;

@@ -23,6 +23,8 @@ pub use state::{Iter, IterBack, State, View, places};
 
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Rule, Tuning};
 use crate::declared::operations;
+use crate::key::access::Mode;
+use crate::key::footprint::Touch;
 use crate::pack::{self, Pack};
 use counted::Counted;
 use rufous_base::rng::Rng;
@@ -265,6 +267,37 @@ impl Algebra for List {
          reply of, an index that the list never has, an element to look for that it never has, a trim \
          that always keeps all, anything of an empty list to which nothing is pushed.",
     );
+
+    fn touch(op: &Op<'_>, touch: &mut Touch) {
+        let (update, length) = (touch.update_or(Mode::Discard), touch.update_or(Mode::Shift));
+        match *op {
+            Op::PushFront { .. } => {
+                touch.makes().front(Mode::Write).size(length);
+            }
+            Op::PushBack { .. } => {
+                touch.makes().back(Mode::Write).size(length);
+            }
+            Op::PopFront { count } => {
+                touch.takes(count).front(update).size(Mode::Shift);
+            }
+            Op::PopBack { count } => {
+                touch.takes(count).back(update).size(Mode::Shift);
+            }
+            Op::Set { .. } | Op::Insert { .. } => {
+                let mode = touch.update_or(Mode::Write);
+                touch.sees().whole(mode);
+            }
+            Op::Length => {
+                touch.sees().size(Mode::Read);
+            }
+            Op::Remove { .. } | Op::Trim { .. } => {
+                touch.changes_all();
+            }
+            Op::Index { .. } | Op::Range { .. } | Op::Position(_) => {
+                touch.reads_all();
+            }
+        }
+    }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
         sharing::combine(pending, new)

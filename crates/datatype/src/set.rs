@@ -7,6 +7,8 @@
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Merge, Rule, Tuning, When};
 use crate::declared::{in_table, operations, rules};
 use crate::integer::is_canonical_integer;
+use crate::key::access::Mode;
+use crate::key::footprint::Touch;
 use crate::pack::{self, Pack};
 use crate::replicated::{Replicate, shared_set};
 use crate::table::{self, Put, Shape, Table};
@@ -175,6 +177,28 @@ impl Algebra for Set {
 
     fn rules() -> &'static [Rule<Self>] {
         RULES
+    }
+
+    fn touch(op: &Op<'_>, touch: &mut Touch) {
+        match *op {
+            Op::Add { member } => {
+                let mode = touch.update_or(Mode::Insert);
+                touch.makes().element(member, mode).size(Mode::Shift);
+            }
+            Op::Remove { member } => {
+                let mode = touch.update_or(Mode::Discard);
+                touch.ends(1).element(member, mode).size(Mode::Shift);
+            }
+            Op::Contains { member } => {
+                touch.sees().element(member, Mode::Read);
+            }
+            Op::Size => {
+                touch.sees().size(Mode::Read);
+            }
+            Op::Members => {
+                touch.reads_all();
+            }
+        }
     }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {

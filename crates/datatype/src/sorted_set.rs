@@ -33,6 +33,8 @@ pub(crate) use view::{find_packed, packed_elements};
 
 use crate::algebra::{Algebra, Applied, Operation, Rule, Tuning};
 use crate::declared::operations;
+use crate::key::access::Mode;
+use crate::key::footprint::Touch;
 use rufous_base::rng::Rng;
 use step::Step;
 
@@ -183,6 +185,40 @@ impl Algebra for SortedSet {
 
     fn rules() -> &'static [Rule<Self>] {
         &rules::RULES
+    }
+
+    fn touch(op: &Op<'_>, touch: &mut Touch) {
+        match *op {
+            Op::Add { member, only, .. } => {
+                let is_plain = only == Only::default() && !touch.is_wanted();
+                let mode = if is_plain { Mode::Write } else { Mode::Update };
+                touch.makes().element(member, mode).size(Mode::Shift);
+            }
+            Op::Increment { member, .. } => {
+                let mode = touch.update_or(Mode::Write);
+                touch.makes().element(member, mode).size(Mode::Shift);
+            }
+            Op::Remove { member } => {
+                let mode = touch.update_or(Mode::Discard);
+                touch.ends(1).element(member, mode).size(Mode::Shift);
+            }
+            Op::RemoveRange { .. } => {
+                touch.changes_all();
+            }
+            Op::Score { member } => {
+                touch.sees().element(member, Mode::Read);
+            }
+            Op::Length => {
+                touch.sees().size(Mode::Read);
+            }
+            Op::Rank { .. }
+            | Op::Count { .. }
+            | Op::Range { .. }
+            | Op::Slice { .. }
+            | Op::Lex { .. } => {
+                touch.reads_all();
+            }
+        }
     }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {

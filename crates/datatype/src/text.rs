@@ -15,6 +15,8 @@ mod independence;
 use crate::algebra::{Algebra, Applied, Held, Rule, Tuning};
 use crate::bits::{bitcount, getbit};
 use crate::declared::operations;
+use crate::key::access::Mode;
+use crate::key::footprint::Touch;
 use crate::range::{check_string_len, setrange_offset, string_range};
 use crate::{DEFAULT_MAX_BULK_LEN, ValueError, float, integer};
 use rufous_base::rng::Rng;
@@ -144,6 +146,43 @@ impl Algebra for Text {
 
     fn admits<'a>(held: &[Held<Op<'a>>], new: &Held<Op<'a>>, view: View<'_>) -> bool {
         independence::admits(held, new, view)
+    }
+
+    fn touch(op: &Op<'_>, touch: &mut Touch) {
+        let (update, taken) = (touch.update_or(Mode::Write), touch.update_or(Mode::Discard));
+        match *op {
+            Op::Get | Op::GetRange { .. } | Op::BitCount => {
+                touch.reads_all();
+            }
+            Op::StrLen => {
+                touch.sees().size(Mode::Read);
+            }
+            Op::GetBit { offset } => {
+                touch.sees().element(&offset.to_le_bytes(), Mode::Read);
+            }
+            Op::Set { .. } => {
+                touch.makes().whole(Mode::Write);
+            }
+            Op::Delete | Op::GetDel => {
+                touch.ends(1).whole(taken);
+            }
+            // The longest of all decides the length.
+            Op::SetBit { offset, .. } => {
+                touch.makes().size(Mode::Shift);
+                touch.element(&offset.to_le_bytes(), update);
+            }
+            Op::Incr { by } if !touch.is_wanted() => {
+                touch.makes().whole(Mode::Count(by));
+            }
+            Op::GetSet { .. }
+            | Op::SetNx { .. }
+            | Op::SetRange { .. }
+            | Op::Append { .. }
+            | Op::Incr { .. }
+            | Op::IncrFloat { .. } => {
+                touch.makes().whole(update);
+            }
+        }
     }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {

@@ -16,6 +16,8 @@ mod stored;
 
 use crate::algebra::{Algebra, Applied, Held, Merge, Rule, Tuning, independent};
 use crate::declared::operations;
+use crate::key::access::Mode;
+use crate::key::footprint::Touch;
 use crate::sorted_set::{self, Cut, Only, SortedSet, Zone};
 use rufous_base::rng::Rng;
 use std::ops::Range;
@@ -273,6 +275,17 @@ impl Algebra for TopK {
         "a member whose score somebody wants must have room below it for all that may come to \
          rank above it.",
     );
+
+    fn touch(op: &Op<'_>, touch: &mut Touch) {
+        match *op {
+            Op::Add(_) => {
+                touch.makes().whole(Mode::Shift);
+            }
+            _ => {
+                touch.reads_all();
+            }
+        }
+    }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {
         match (*pending, *new) {

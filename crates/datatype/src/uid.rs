@@ -7,6 +7,8 @@
 
 use crate::algebra::{Algebra, Applied, Corrupt, DataType, Held, Rule, Tuning, When};
 use crate::declared::{operations, packed_alone, rules};
+use crate::key::access::Mode;
+use crate::key::footprint::Touch;
 use rufous_base::rng::Rng;
 
 /// See the module's description.
@@ -92,6 +94,17 @@ impl Algebra for Uid {
 
     fn rules() -> &'static [Rule<Self>] {
         RULES
+    }
+
+    fn touch(op: &Op, touch: &mut Touch) {
+        match *op {
+            Op::Next { .. } => {
+                touch.makes().whole(Mode::Shift);
+            }
+            Op::Peek => {
+                touch.reads_all();
+            }
+        }
     }
 
     fn combine<'a>(pending: &Self::Op<'a>, new: &Self::Op<'a>) -> Option<Self::Op<'a>> {

@@ -9,9 +9,13 @@
 //!
 //! - here: the events, and the passes forward and backward
 //! - `order`: admission and application
+//! - `index`: open transactions by key
 //! - `settling`: predecessors, outcomes, and forgetting
 //! - `recovery`: a start that may have lost the end of the log
 
+mod index;
+#[cfg(test)]
+mod many_tests;
 mod order;
 mod recovery;
 mod settling;
@@ -21,17 +25,23 @@ mod tests;
 use crate::book::{Book, Entry};
 use crate::message::{Message, Output, Predecessor, Record, To};
 use crate::planted::{self, Off};
-use crate::txn::{Operation, Part, Stamp, Transaction, TxnId};
-use order::Waiting;
+use crate::txn::{Operation, Part, Stamp, Standing, Transaction, TxnId};
+use index::Index;
 use recovery::Recovery;
 use settling::{Ends, Settling};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The keys of a slot.
-pub trait State<O> {
+pub trait State<O: Operation> {
     /// The stamp of the last transaction that has written the key.
     fn version(&self, key: &[u8]) -> Option<Stamp>;
+
+    /// What of the key's state matters to independence, if anything is known of it.
+    fn standing(&self, key: &[u8]) -> Option<Standing<O>> {
+        let _ = key;
+        None
+    }
 
     /// Applies the operations of a part.
     fn apply(&mut self, part: &Part<O>, stamp: Stamp);
@@ -46,10 +56,10 @@ struct Final {
 
 /// See the module's description.
 #[derive(Clone, Debug)]
-pub struct Head<O> {
+pub struct Head<O: Operation> {
     book: Book<O>,
-    /// Not admitted yet, in the order of arrival.
-    queue: Vec<Waiting<O>>,
+    /// By key, and those that are not admitted yet.
+    index: Index<O>,
     /// Of prepared transactions: what the slot after has said.
     finals: BTreeMap<TxnId, Final>,
     settling: Settling,
@@ -62,8 +72,8 @@ impl<O: Operation> Head<O> {
     /// The head of a slot with this book. Call [`Head::on_start`] then, and [`Head::on_loss`] before where it applies.
     pub fn new(book: Book<O>) -> Self {
         Self {
+            index: Index::new(&book),
             book,
-            queue: Vec::new(),
             finals: BTreeMap::new(),
             settling: Settling::default(),
             recovery: None,
@@ -112,7 +122,7 @@ impl<O: Operation> Head<O> {
 
     /// Transactions that wait for others to be admitted, or for the end of a recovery.
     pub fn waiting(&self) -> usize {
-        self.queue.len()
+        self.index.waiting().len()
     }
 
     /// Whether a transaction that this slot has had, or that was applied at another one, is settled as far as it is
@@ -125,6 +135,7 @@ impl<O: Operation> Head<O> {
         Ends {
             at: &mut self.settling,
             book: &mut self.book,
+            index: &mut self.index,
             out,
         }
     }
@@ -152,11 +163,11 @@ impl<O: Operation> Head<O> {
             Message::Settled { txn } => self.ends(out).on_settled(from, txn),
             Message::Safe { txn } => self.ends(out).on_safe(from, txn),
             Message::Forget { txn, slots } => {
-                self.finals.remove(&txn);
+                self.forget_final(txn);
                 self.ends(out).on_forget(txn, &slots);
             }
             Message::Unknown { txn } => {
-                self.finals.remove(&txn);
+                self.forget_final(txn);
                 let slots = self.book.get(txn).map(|entry| entry.txn().slots().into());
                 if let Some(slots) = slots {
                     self.ends(out).on_forget(txn, &slots);
@@ -186,7 +197,7 @@ impl<O: Operation> Head<O> {
             Some(Entry::Prepared { max: None, .. }) => self.propose(txn, (0, max), out),
             Some(Entry::Prepared { .. }) => self.pass_on(txn.id, out),
             Some(Entry::Forgotten { .. }) => return,
-            Some(Entry::Aborted { .. }) | None => self.wait(txn, max),
+            Some(Entry::Aborted { .. }) | None => self.index.wait(txn, max),
         }
         self.go_on(state, out);
     }
@@ -207,7 +218,7 @@ impl<O: Operation> Head<O> {
             None => {
                 let stamp = Stamp { time: max, txn: id };
                 let after = Vec::new();
-                self.finals.insert(id, Final { stamp, after });
+                self.learn_final(id, Final { stamp, after });
             }
         }
     }
@@ -230,7 +241,7 @@ impl<O: Operation> Head<O> {
                     let early = Message::Backward { txn, stamp, after };
                     out.push(Output::Send(To::Slot(before), early));
                 }
-                self.finals.insert(id, said);
+                self.learn_final(id, said);
                 self.go_on(state, out);
             }
             // The slot after has applied it again, after a loss.
@@ -277,7 +288,7 @@ impl<O: Operation> Head<O> {
 
     fn abort(&mut self, txn: Arc<Transaction<O>>, out: &mut Vec<Output<O>>) {
         let id = txn.id;
-        self.finals.remove(&id);
+        self.forget_final(id);
         self.record(Record::Aborted { txn }, out);
         self.undo(id, out);
     }
@@ -333,7 +344,23 @@ impl<O: Operation> Head<O> {
         self.ends(out).on_origin_link(origin);
     }
 
+    /// The slot after has told the end of a prepared transaction.
+    fn learn_final(&mut self, id: TxnId, last: Final) {
+        self.index.set_least(id, last.stamp, true);
+        self.finals.insert(id, last);
+    }
+
+    fn forget_final(&mut self, id: TxnId) {
+        if self.finals.remove(&id).is_some()
+            && let Some(Entry::Prepared { proposal, .. }) = self.book.get(id)
+        {
+            let (time, txn) = (*proposal, id);
+            self.index.set_least(id, Stamp { time, txn }, false);
+        }
+    }
+
     fn record(&mut self, record: Record<O>, out: &mut Vec<Output<O>>) {
+        self.index.on_record(&record);
         self.book.on_record(record.clone());
         out.push(Output::Record(record));
     }

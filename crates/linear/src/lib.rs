@@ -19,6 +19,7 @@
 //! |---|---|
 //! | [`txn`] | transactions, their parts, and which of them depend on one another |
 //! | [`message`] | messages between heads, records, and what a handler puts out |
+//! | [`typed`] | commands on keys of any type, as operations |
 //! | [`book`] | the replicated state of a slot: the transactions that it has not forgotten |
 //! | [`head`] | what the head of a slot does, as a machine |
 //! | [`origin`] | the transactions of a node's clients |
@@ -31,9 +32,11 @@ pub mod message;
 pub mod origin;
 pub mod planted;
 pub mod txn;
+pub mod typed;
 
 pub use book::{Book, Entry};
 pub use head::{Head, State};
 pub use message::{Message, Outcome, Output, Predecessor, Record, To};
 pub use origin::Origin;
-pub use txn::{Operation, Part, Relation, Stamp, Transaction, TxnId};
+pub use txn::{Holders, Operation, Pairs, Part, Relation, Stamp, Standing, Transaction, TxnId};
+pub use typed::Typed;

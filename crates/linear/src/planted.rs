@@ -33,10 +33,14 @@ pub enum Off {
     Known,
     /// An abort is told when the log has it.
     AbortsSynced,
+    /// The last removal deletes a key with its deadline, and the next add begins one without it.
+    Keys,
+    /// Numbers have limits, at which the order of what is added shows.
+    Limits,
 }
 
 /// All, with their names.
-pub const ALL: [(&str, Off); 15] = [
+pub const ALL: [(&str, Off); 17] = [
     ("stamps", Off::Stamps),
     ("ties", Off::Ties),
     ("predecessors", Off::Predecessors),
@@ -52,6 +56,8 @@ pub const ALL: [(&str, Off); 15] = [
     ("redone", Off::Redone),
     ("known", Off::Known),
     ("aborts-synced", Off::AbortsSynced),
+    ("keys", Off::Keys),
+    ("limits", Off::Limits),
 ];
 
 #[cfg(feature = "planted-faults")]

@@ -1,5 +1,6 @@
 //! Transactions, their parts, and which of them depend on one another.
 
+pub use rufous_datatype::key::Relation;
 use std::fmt::Debug;
 
 /// The identity of a transaction: its node, that node's start, and a number.
@@ -20,22 +21,79 @@ pub struct Stamp {
 
 /// An operation on one key, as its type declares it.
 pub trait Operation: Clone + Debug {
-    /// Both orders give the same state and the same wanted replies.
-    fn is_independent(&self, other: &Self) -> bool;
+    /// All that hold a key: [`Pairs`], or a summary that needs no comparison with each.
+    type Holders: Holders<Self>;
+
+    /// How it may run together with another one, whatever the state of the key is.
+    fn relation(&self, other: &Self) -> Relation;
 
     /// It may change the key.
     fn writes(&self) -> bool;
+
+    /// Both orders give the same state and the same wanted replies.
+    fn is_independent(&self, other: &Self) -> bool {
+        self.relation(other) == Relation::Independent
+    }
 }
 
-/// How two transactions may run together at a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Relation {
-    /// They need no order.
-    Independent,
-    /// Either order is right, if all slots take the same one.
-    Orderable,
-    /// One has observed what the other may change.
-    Conflicting,
+/// The parts of transactions that hold a key. With the standing of the key they may know more to be independent: that
+/// has to stay true while parts that are held are applied or given up.
+pub trait Holders<O>: Clone + Debug + Default {
+    /// What of a key's state matters.
+    type Standing;
+
+    fn hold(&mut self, part: &Part<O>);
+
+    /// Takes back what [`Holders::hold`] was given.
+    fn release(&mut self, part: &Part<O>);
+
+    /// The strongest relation of another part to any that is held.
+    fn relation(&self, part: &Part<O>, standing: Option<&Self::Standing>) -> Relation;
+
+    /// The strongest relation of another part to those that are held and were applied: the standing is the one after them.
+    fn relation_after(&self, part: &Part<O>, standing: Option<&Self::Standing>) -> Relation {
+        let _ = standing;
+        self.relation(part, None)
+    }
+
+    /// The relation of two parts that are held.
+    fn pair(&self, pair: [&Part<O>; 2], standing: Option<&Self::Standing>) -> Relation;
+}
+
+/// What an operation's holders know of a key's state.
+pub type Standing<O> = <<O as Operation>::Holders as Holders<O>>::Standing;
+
+/// Holders one by one, for operations without a summary.
+#[derive(Clone, Debug)]
+pub struct Pairs<O>(Vec<Part<O>>);
+
+impl<O> Default for Pairs<O> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<O: Operation + PartialEq> Holders<O> for Pairs<O> {
+    type Standing = ();
+
+    fn hold(&mut self, part: &Part<O>) {
+        self.0.push(part.clone());
+    }
+
+    fn release(&mut self, part: &Part<O>) {
+        if let Some(at) = self.0.iter().position(|held| held == part) {
+            self.0.swap_remove(at);
+        }
+    }
+
+    fn relation(&self, part: &Part<O>, _: Option<&()>) -> Relation {
+        let all = self.0.iter().map(|held| held.relation(part));
+        all.max().unwrap_or(Relation::Independent)
+    }
+
+    fn pair(&self, [a, b]: [&Part<O>; 2], _: Option<&()>) -> Relation {
+        a.relation(b)
+    }
 }
 
 /// What a transaction does to one key.
@@ -49,23 +107,22 @@ pub struct Part<O> {
 }
 
 impl<O: Operation> Part<O> {
-    fn writes(&self) -> bool {
+    pub(crate) fn writes(&self) -> bool {
         self.ops.iter().any(Operation::writes)
     }
 
-    fn relation(&self, other: &Self) -> Relation {
-        let mut pairs = self
-            .ops
-            .iter()
-            .flat_map(|a| other.ops.iter().map(move |b| (a, b)));
-        if pairs.all(|(a, b)| a.is_independent(b)) {
-            return Relation::Independent;
-        }
+    /// How they may run together, whatever the state of the key is.
+    pub(crate) fn relation(&self, other: &Self) -> Relation {
+        // Any write makes another version.
         let has_observed = |a: &Self, b: &Self| a.expects.is_some() && b.writes();
         if has_observed(self, other) || has_observed(other, self) {
             return Relation::Conflicting;
         }
-        Relation::Orderable
+        let pairs = self
+            .ops
+            .iter()
+            .flat_map(|a| other.ops.iter().map(move |b| a.relation(b)));
+        pairs.max().unwrap_or(Relation::Independent)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What has to hold at the end of a history: no transaction is open, each is whole or absent, and those that were
 //! applied have one order, which keeps to real time.
 
-use super::ops::Op;
+use super::ops::{Done, Op};
 use super::world::World;
 use rufous_linear::{Operation, Outcome, Part, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +25,9 @@ impl World {
         if self.has_lost {
             return Ok(());
         }
+        if self.bounds.typed {
+            return self.check_serial();
+        }
         self.check_order()
     }
 
@@ -35,7 +38,7 @@ impl World {
                 for part in client.txn.at(*slot) {
                     let key = self.slots[usize::from(*slot)].keys.0.get(&part.key);
                     let done = key.into_iter().flat_map(|key| &key.done);
-                    times.insert(done.filter(|(txn, _)| txn == id).count());
+                    times.insert(done.filter(|done| done.txn == *id).count());
                 }
             }
             let applied = match times.iter().copied().collect::<Vec<_>>()[..] {
@@ -63,12 +66,12 @@ impl World {
         let mut applied = BTreeSet::new();
         for slot in &self.slots {
             for key in slot.keys.0.values() {
-                applied.extend(key.done.iter().map(|(txn, _)| *txn));
+                applied.extend(key.done.iter().map(|done| done.txn));
                 versions(&key.done)?;
-                for (at, (before, a)) in key.done.iter().enumerate() {
+                for (at, before) in key.done.iter().enumerate() {
                     let later = key.done[at + 1..].iter();
-                    let depend = later.filter(|(_, b)| depend(a, b));
-                    edges.extend(depend.map(|(after, _)| (*before, *after)));
+                    let depend = later.filter(|after| depend(&before.part, &after.part));
+                    edges.extend(depend.map(|after| (before.txn, after.txn)));
                 }
             }
         }
@@ -96,9 +99,9 @@ fn depend(a: &Part<Op>, b: &Part<Op>) -> bool {
 }
 
 /// Each part found the version that it expected.
-fn versions(done: &[(TxnId, Part<Op>)]) -> Result<(), String> {
+fn versions(done: &[Done]) -> Result<(), String> {
     let mut last: Option<TxnId> = None;
-    for (txn, part) in done {
+    for Done { txn, part, .. } in done {
         let expects = part.expects.map(|version| version.map(|stamp| stamp.txn));
         if expects.is_some_and(|expects| expects != last) {
             return Err(format!(

@@ -1,6 +1,6 @@
 //! Every order of what may happen, within small bounds.
 
-use super::ops::Op;
+use super::ops::{Command, Do, Op, Reader, plain, typed};
 use super::search::{Broken, Found};
 use super::world::{Action, Bounds, End, Plan, World};
 use rufous_linear::planted::{self, Off};
@@ -72,26 +72,28 @@ fn calm() -> Bounds {
         stops: 0,
         losses: 0,
         always: true,
+        typed: false,
     }
 }
 
 /// The small cases: what transactions do to keys 0 and 1, and one fault.
 pub fn cases() -> Vec<Case> {
-    let part = |key, ops: &[Op], observes| Plan {
+    let part = |key, ops: &[Do], observes| Plan {
         key,
-        ops: ops.to_vec(),
+        ops: ops.iter().map(|what| plain(*what)).collect(),
         observes,
+        typed: false,
     };
     let both = |op| (0, vec![part(0, &[op], false), part(1, &[op], false)]);
     // It observes one key and appends to the other.
     let observes = |key| {
         let parts = vec![
-            part(key, &[Op::Read], true),
-            part(1 - key, &[Op::Append], false),
+            part(key, &[Do::Read], true),
+            part(1 - key, &[Do::Append], false),
         ];
         (0, parts)
     };
-    let (adds, appends) = (|| both(Op::Add), || both(Op::Append));
+    let (adds, appends) = (|| both(Do::Add), || both(Do::Append));
     let of = |name, plans: Plans, change: fn(&mut Bounds)| {
         let mut bounds = calm();
         change(&mut bounds);
@@ -129,6 +131,45 @@ pub fn cases() -> Vec<Case> {
             vec![observes(0)],
             |of| (of.losses, of.always) = (1, false),
         ),
+        of("typed: an add and the last removal", last_member(), |of| {
+            (of.typed, of.keys) = (true, 6);
+        }),
+        of("typed: counts near the limit", counts(), |of| {
+            (of.typed, of.keys) = (true, 6);
+        }),
+    ]
+}
+
+/// A part of a typed transaction.
+fn command(key: u16, all: &[Command]) -> Plan {
+    let ops: Vec<Op> = all.iter().map(|of| typed(*of, Reader::AtTheEnd)).collect();
+    Plan {
+        key,
+        ops,
+        observes: false,
+        typed: true,
+    }
+}
+
+/// Sets of two slots: one removes all members, the other adds one and asks for the deadline.
+fn last_member() -> Plans {
+    let removes = |key| command(key, &[0, 1, 2].map(Command::Srem));
+    let adds = |key| command(key, &[Command::Sadd(3), Command::Ttl]);
+    vec![
+        (0, vec![removes(1), command(4, &[Command::Get])]),
+        (0, vec![adds(1), command(4, &[Command::Incr(1)])]),
+    ]
+}
+
+/// Counters of two slots that cannot take all that is added.
+fn counts() -> Plans {
+    let quiet = |key, by| Plan {
+        ops: vec![typed(Command::Incr(by), Reader::None)],
+        ..command(key, &[])
+    };
+    vec![
+        (0, vec![quiet(0, 3), command(5, &[Command::Scard])]),
+        (0, vec![quiet(0, -2), command(5, &[Command::Srem(0)])]),
     ]
 }
 

@@ -1,48 +1,266 @@
 //! Operations on keys, and the keys of a slot.
+//!
+//! Plain operations change a list of what was done, so that the order can be judged by what depends on what. Typed
+//! ones do what commands do, and their replies are judged.
 
-use rufous_linear::{Operation, Part, Stamp, State, TxnId};
+use rufous_base::rng::Rng;
+use rufous_datatype::algebra::Tuning;
+use rufous_datatype::key::{self, Deadline, Held, Put, Reply, Set, Typed, Value};
+use rufous_datatype::{bag, list, set, text};
+use rufous_linear::{Operation, Part, Stamp, Standing, State, TxnId};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-/// What a transaction does to a key. The key is a list of the transactions that have changed it.
+/// What a transaction does to a key.
+pub type Op = rufous_linear::Typed<Do>;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Op {
+pub enum Do {
     /// Adds; the reply does not matter, and neither does the order of adds.
     Add,
     /// Appends, and replies with the length.
     Append,
     /// Reads.
     Read,
+    Typed(Command, Reader),
 }
 
-impl Operation for Op {
-    fn is_independent(&self, other: &Self) -> bool {
-        matches!((self, other), (Op::Add, Op::Add) | (Op::Read, Op::Read))
+/// What becomes of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reader {
+    None,
+    AtTheEnd,
+    /// It was shown before the transaction was submitted.
+    Before,
+}
+
+/// A command on a key of some type. Members and values are numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Command {
+    Incr(i64),
+    Get,
+    Put(usize),
+    PutUntil(usize, i64),
+    Sadd(usize),
+    Srem(usize),
+    Sismember(usize),
+    Scard,
+    Rpush(usize),
+    Lrange,
+    Lpop,
+    Del,
+    Exists,
+    Expire(i64),
+    Persist,
+    Ttl,
+}
+
+const NAMES: [&[u8]; 4] = [b"0", b"1", b"2", b"3"];
+
+impl Command {
+    fn op(self) -> key::Op<'static> {
+        let member = |of: usize| NAMES[of % NAMES.len()];
+        let put = |of, deadline| {
+            key::Op::Set(Set {
+                value: member(of),
+                deadline,
+                only: None,
+                get: false,
+            })
+        };
+        let of_set = |op| key::Op::Typed(Typed::Set(op));
+        let of_list = |op| key::Op::Typed(Typed::List(op));
+        match self {
+            Command::Incr(by) => key::Op::Typed(Typed::Text(text::Op::Incr { by })),
+            Command::Get => key::Op::Typed(Typed::Text(text::Op::Get)),
+            Command::Put(of) => put(of, Deadline::Clear),
+            Command::PutUntil(of, at) => put(of, Deadline::At(at)),
+            Command::Sadd(of) => of_set(set::Op::Add { member: member(of) }),
+            Command::Srem(of) => of_set(set::Op::Remove { member: member(of) }),
+            Command::Sismember(of) => of_set(set::Op::Contains { member: member(of) }),
+            Command::Scard => of_set(set::Op::Size),
+            Command::Rpush(of) => of_list(list::Op::PushBack {
+                element: member(of),
+            }),
+            Command::Lrange => of_list(list::Op::Range { start: 0, stop: -1 }),
+            Command::Lpop => of_list(list::Op::PopFront { count: 1 }),
+            Command::Del => key::Op::Delete,
+            Command::Exists => key::Op::Exists,
+            Command::Expire(at) => key::Op::Expire {
+                at,
+                only: Default::default(),
+            },
+            Command::Persist => key::Op::Persist,
+            Command::Ttl => key::Op::Ttl,
+        }
     }
 
-    fn writes(&self) -> bool {
-        *self != Op::Read
+    /// For a key of some type, or for any.
+    fn random(key: u16, rng: &mut Rng) -> Self {
+        let member = rng.below(NAMES.len() as u64) as usize;
+        let at = 100 * (1 + rng.below(2) as i64);
+        if rng.below(6) == 0 {
+            let any = [
+                Command::Del,
+                Command::Exists,
+                Command::Expire(at),
+                Command::Persist,
+                Command::Ttl,
+            ];
+            return any[rng.below(5) as usize];
+        }
+        match (key % 4, rng.below(4)) {
+            (0, 0) => Command::Get,
+            (0, _) => Command::Incr([1, 2, -1, 3][member]),
+            (1, 0) => Command::Sismember(member),
+            (1, 1) if member == 0 => Command::Scard,
+            (1, 1) => Command::Sadd(member),
+            (1, _) => Command::Srem(member),
+            (2, 0) => Command::Get,
+            (2, 1) => Command::PutUntil(member, at),
+            (2, _) => Command::Put(member),
+            (_, 0) => Command::Lrange,
+            (_, 1) => Command::Lpop,
+            (_, _) => Command::Rpush(member),
+        }
     }
+}
+
+/// A plain operation.
+pub fn plain(what: Do) -> Op {
+    static KEY: LazyLock<key::Key> = LazyLock::new(|| key::Key::new(Value::text(b""), None));
+    let held = match what {
+        Do::Add => Held::quiet(key::Op::Typed(Typed::Bag(bag::Op::Add(1.0)))),
+        // It depends on whatever else is done.
+        Do::Append => Held::new(key::Op::Put(Put {
+            key: &KEY,
+            only_new: true,
+        })),
+        Do::Read => Held::new(key::Op::Typed(Typed::Bag(bag::Op::Count))),
+        Do::Typed(command, reader) => return typed(command, reader),
+    };
+    Op::new(what, [held])
+}
+
+pub fn typed(command: Command, reader: Reader) -> Op {
+    let held = Held {
+        wanted: reader != Reader::None,
+        shown: reader == Reader::Before,
+        ..Held::new(command.op())
+    };
+    Op::new(Do::Typed(command, reader), [held])
+}
+
+/// What a transaction does to a typed key, and whether it has observed something.
+pub fn random(key: u16, rng: &mut Rng) -> (Vec<Op>, bool) {
+    let observes = rng.below(6) == 0;
+    let ops = (0..1 + rng.below(2)).map(|_| {
+        // Counts show most when they are quiet.
+        let quiet = if key.is_multiple_of(4) { 3 } else { 1 };
+        let reader = match rng.below(4) {
+            _ if observes => Reader::Before,
+            of if of < quiet => Reader::None,
+            _ => Reader::AtTheEnd,
+        };
+        typed(Command::random(key, rng), reader)
+    });
+    (ops.collect(), observes)
+}
+
+/// Of typed keys, names begin with this.
+const TYPED: u8 = b't';
+
+/// The name of a key.
+pub fn name(key: u16, is_typed: bool) -> Box<[u8]> {
+    let number = key.to_be_bytes();
+    if is_typed {
+        [TYPED, number[0], number[1]].into()
+    } else {
+        number.into()
+    }
+}
+
+/// A typed key before anything was done to it: a number near its limit, or a set of three with a deadline.
+pub fn first(name: &[u8]) -> key::Key {
+    let mut key = key::Key::default();
+    let commands: &[Command] = match name {
+        [TYPED, _, number] if number % 4 == 0 => &[Command::Incr(i64::MAX - 2)],
+        [TYPED, _, number] if number % 4 == 1 => &[
+            Command::Sadd(0),
+            Command::Sadd(1),
+            Command::Sadd(2),
+            Command::Expire(500),
+        ],
+        _ => &[],
+    };
+    for command in commands {
+        key::run(&mut key, &command.op(), &Tuning::default());
+    }
+    key
+}
+
+/// Executes the typed operations of a part.
+pub fn execute(key: &mut key::Key, part: &Part<Op>) -> Vec<Option<Reply>> {
+    let each = part.ops.iter().map(|op| match op.command {
+        Do::Typed(command, reader) => {
+            let reply = key::run(key, &command.op(), &Tuning::default());
+            (reader != Reader::None).then_some(reply)
+        }
+        Do::Add | Do::Append | Do::Read => None,
+    });
+    each.collect()
+}
+
+/// What a transaction has done to a key.
+#[derive(Clone, Debug)]
+pub struct Done {
+    pub txn: TxnId,
+    pub part: Part<Op>,
+    pub stamp: Stamp,
+    pub replies: Vec<Option<Reply>>,
 }
 
 /// What was done to a key, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default)]
 pub struct Key {
-    pub done: Vec<(TxnId, Part<Op>)>,
+    pub done: Vec<Done>,
     pub version: Option<Stamp>,
+    pub typed: key::Key,
 }
 
 /// The keys of a slot.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default)]
 pub struct Keys(pub BTreeMap<Box<[u8]>, Key>);
+
+impl Keys {
+    /// A typed key as it is.
+    pub fn typed(&self, name: &[u8]) -> key::Key {
+        let known = self.0.get(name).map(|key| key.typed.clone());
+        known.unwrap_or_else(|| first(name))
+    }
+}
 
 impl State<Op> for Keys {
     fn version(&self, key: &[u8]) -> Option<Stamp> {
         self.0.get(key).and_then(|key| key.version)
     }
 
+    fn standing(&self, key: &[u8]) -> Option<Standing<Op>> {
+        let is_typed = key.first() == Some(&TYPED);
+        is_typed.then(|| key::Standing::of(&self.typed(key)))
+    }
+
     fn apply(&mut self, part: &Part<Op>, stamp: Stamp) {
+        let typed = self.typed(&part.key);
         let key = self.0.entry(part.key.clone()).or_default();
-        key.done.push((stamp.txn, part.clone()));
+        key.typed = typed;
+        let replies = execute(&mut key.typed, part);
+        key.done.push(Done {
+            txn: stamp.txn,
+            part: part.clone(),
+            stamp,
+            replies,
+        });
         if part.ops.iter().any(Operation::writes) {
             key.version = Some(stamp);
         }

@@ -106,6 +106,7 @@ pub fn bounds() -> Vec<(&'static str, Bounds)> {
         stops: 0,
         losses: 0,
         always: true,
+        typed: false,
     };
     let of = |name, change: fn(&mut Bounds)| {
         let mut bounds = calm();
@@ -128,6 +129,20 @@ pub fn bounds() -> Vec<(&'static str, Bounds)> {
         }),
         of("slots that lose the ends of their logs", |of| {
             (of.heads, of.links) = (1, 1);
+            (of.losses, of.always) = (2, false);
+        }),
+        of("typed keys", |of| of.typed = true),
+        of("typed keys, few", |of| {
+            (of.typed, of.keys, of.txns) = (true, 3, 9);
+        }),
+        of("typed keys, heads and links", |of| {
+            (of.typed, of.heads, of.links) = (true, 3, 3);
+        }),
+        of("typed keys, stops of all, synced logs", |of| {
+            (of.typed, of.heads, of.stops) = (true, 1, 2);
+        }),
+        of("typed keys, slots that lose the ends of their logs", |of| {
+            (of.typed, of.heads, of.links) = (true, 1, 1);
             (of.losses, of.always) = (2, false);
         }),
     ]

@@ -1,12 +1,13 @@
 //! What each action does.
 
+use super::ops;
 use super::world::{Action, Client, End, World};
 use rufous_base::rng::Rng;
 use rufous_linear::{Message, Origin, Outcome, Output, State, To, Transaction};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-type Outputs = Vec<Output<super::ops::Op>>;
+type Outputs = Vec<Output<ops::Op>>;
 
 impl World {
     pub fn act(&mut self, action: Action) -> Result<(), String> {
@@ -63,10 +64,17 @@ impl World {
             return;
         };
         let count = self.bounds.slots;
+        let mut shown = BTreeMap::new();
         let parts = plans.into_iter().map(|plan| {
-            let slot = plan.slot(count);
-            let version = self.slots[usize::from(slot)].keys.version(&plan.name());
-            plan.part(slot, version)
+            let (slot, name) = (plan.slot(count), plan.name());
+            let keys = &self.slots[usize::from(slot)].keys;
+            let observes = plan.observes && plan.typed;
+            let part = plan.part(slot, keys.version(&name));
+            if observes {
+                let replies = ops::execute(&mut keys.typed(&name), &part);
+                shown.insert(name, replies);
+            }
+            part
         });
         let parts = parts.collect();
         let (_, origin) = &mut self.origins[usize::from(node)];
@@ -78,6 +86,7 @@ impl World {
             txn: Arc::clone(&txn),
             began: self.steps,
             ended: None,
+            shown,
         };
         self.clients.insert(txn.id, client);
         let mut out = Vec::new();
@@ -94,7 +103,7 @@ impl World {
         }
     }
 
-    fn send(&mut self, from: End, to: End, message: Message<super::ops::Op>) {
+    fn send(&mut self, from: End, to: End, message: Message<ops::Op>) {
         self.links.entry((from, to)).or_default().push_back(message);
     }
 

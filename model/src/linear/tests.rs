@@ -2,7 +2,7 @@
 
 use super::exhaustive;
 use super::search::{bounds, random};
-use rufous_linear::planted::ALL;
+use rufous_linear::planted::{ALL, Off};
 
 #[test]
 fn transactions_are_whole_and_in_one_order() {
@@ -18,8 +18,17 @@ const RARE: [&str; 4] = ["ties", "applied-first", "aborts", "aborts-synced"];
 #[test]
 fn each_rule_is_noticed_when_it_is_off() {
     for (name, off) in ALL.into_iter().filter(|(name, _)| !RARE.contains(name)) {
-        let mut all = bounds().into_iter();
-        let noticed = all.any(|(_, bounds)| random(&bounds, Some(off), 0..10_000).broken.is_some());
+        let of_types = matches!(off, Off::Keys | Off::Limits);
+        let all = bounds().into_iter();
+        let all: Vec<_> = all
+            .filter(|(_, bounds)| bounds.typed || !of_types)
+            .collect();
+        // Some seeds of each in turn: most rules are noticed within few bounds, and there soon.
+        let mut seeds = (0..10).map(|part| part * 1_000..(part + 1) * 1_000);
+        let noticed = seeds.any(|seeds| {
+            let mut all = all.iter();
+            all.any(|(_, bounds)| random(bounds, Some(off), seeds.clone()).broken.is_some())
+        });
         assert!(noticed, "{name}");
     }
 }

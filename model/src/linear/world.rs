@@ -1,8 +1,9 @@
 //! All slots and origins, and what may happen next.
 
-use super::ops::Op;
+use super::ops::{self, Do, Op, plain};
 use super::slot::Slot;
 use rufous_base::rng::Rng;
+use rufous_datatype::key::Reply;
 use rufous_linear::planted::Off;
 use rufous_linear::{Message, Origin, Outcome, Part, Transaction, TxnId};
 use std::collections::{BTreeMap, VecDeque};
@@ -23,6 +24,8 @@ pub struct Bounds {
     pub losses: usize,
     /// Logs are synced before a write counts as kept.
     pub always: bool,
+    /// Operations are commands on typed keys.
+    pub typed: bool,
 }
 
 /// One end of a link.
@@ -56,6 +59,8 @@ pub struct Client {
     /// The numbers of the steps in which it was submitted, and in which its outcome was told.
     pub began: usize,
     pub ended: Option<(usize, Outcome)>,
+    /// Replies that it was shown before, by key.
+    pub shown: BTreeMap<Box<[u8]>, Vec<Option<Reply>>>,
 }
 
 /// See the module's description.
@@ -81,6 +86,7 @@ pub struct Plan {
     pub key: u16,
     pub ops: Vec<Op>,
     pub observes: bool,
+    pub typed: bool,
 }
 
 impl World {
@@ -179,18 +185,33 @@ fn plan(rng: &mut Rng, bounds: &Bounds) -> (u16, Vec<Plan>) {
     let count = 1 + rng.below(3.min(u64::from(bounds.keys)));
     let parts = (0..count).map(|_| {
         let key = keys.swap_remove(rng.below(keys.len() as u64) as usize);
-        let (ops, observes) = match rng.below(8) {
-            0 | 1 => (vec![Op::Append], false),
-            2 | 3 => (vec![Op::Add], false),
-            4 => (vec![Op::Read], false),
-            5 => (vec![Op::Read], true),
-            6 => (vec![Op::Read, Op::Append], true),
-            _ => (vec![Op::Append, Op::Add], false),
+        let typed = bounds.typed;
+        let (ops, observes) = if typed {
+            ops::random(key, rng)
+        } else {
+            plain_plan(rng)
         };
-        Plan { key, ops, observes }
+        Plan {
+            key,
+            ops,
+            observes,
+            typed,
+        }
     });
     let parts = parts.collect();
     (rng.below(u64::from(bounds.origins)) as u16, parts)
+}
+
+fn plain_plan(rng: &mut Rng) -> (Vec<Op>, bool) {
+    let (ops, observes): (&[Do], bool) = match rng.below(8) {
+        0 | 1 => (&[Do::Append], false),
+        2 | 3 => (&[Do::Add], false),
+        4 => (&[Do::Read], false),
+        5 => (&[Do::Read], true),
+        6 => (&[Do::Read, Do::Append], true),
+        _ => (&[Do::Append, Do::Add], false),
+    };
+    (ops.iter().map(|what| plain(*what)).collect(), observes)
 }
 
 impl Plan {
@@ -200,7 +221,7 @@ impl Plan {
     }
 
     pub fn name(&self) -> Box<[u8]> {
-        self.key.to_be_bytes().into()
+        ops::name(self.key, self.typed)
     }
 
     pub fn part(self, slot: u16, version: Option<rufous_linear::Stamp>) -> Part<Op> {

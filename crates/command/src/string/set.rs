@@ -37,12 +37,12 @@ pub(super) fn new_value(big: Option<Vec<u8>>, small: &[u8]) -> NewValue<'_> {
 }
 
 #[derive(Default)]
-struct Options {
-    only_if_absent: bool,
-    only_if_present: bool,
-    get: bool,
-    keep_ttl: bool,
-    expire_at: Option<u64>,
+pub(crate) struct Options {
+    pub(crate) only_if_absent: bool,
+    pub(crate) only_if_present: bool,
+    pub(crate) get: bool,
+    pub(crate) keep_ttl: bool,
+    pub(crate) expire_at: Option<u64>,
 }
 
 fn with_options(
@@ -96,7 +96,7 @@ fn with_options(
     Ok(())
 }
 
-fn parse(args: &Args<'_>, now_ms: u64) -> Result<Options, Failure> {
+pub(crate) fn parse(args: &Args<'_>, now_ms: u64) -> Result<Options, Failure> {
     let mut options = Options::default();
     let mut expiry: Option<(ExpiryUnit, &[u8])> = None;
     let mut at = 3;

@@ -10,12 +10,14 @@
 //! | [`group`] | groups of two to five admitted operations, in every order |
 //! | [`single`] | `execute`, `commit` and `apply` of one operation agree; reads change nothing |
 //! | [`combine`] | a combined operation is like both it was made of |
+//! | [`keys`] | operations on keys of any type: pairs, what was observed of them, and groups |
 //! | [`lattice`] | merges are associative, commutative and idempotent |
 //! | [`stored`] | shapes, encodings and chunks of types that the store keeps |
 //! | [`recognition`] | how much of what is independent a type recognises |
 
 mod combine;
 mod group;
+pub mod keys;
 mod lattice;
 pub mod recognition;
 mod single;

@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::check::keys::Tally;
 use super::check::recognition::{Draws, Pair, Recognition, Share, recognise};
 use super::{Algebra, Phase, When};
 use crate::algebra::Kind;
@@ -16,6 +17,25 @@ use std::fmt::Write;
 pub struct Page {
     pub file: String,
     pub text: String,
+}
+
+/// The head of the table that [`relations`] gives the rows of.
+pub const RELATIONS: &str = "\
+| type | independent | orderable | of these missed | conflicting | of these spurious | harmless |
+|---|---|---|---|---|---|---|";
+
+/// How many pairs of operations on keys of a type there are of each relation.
+pub fn relations(tally: &Tally) -> String {
+    format!(
+        "| {} | {} | {} | {} | {} | {} | {} |",
+        tally.of.name(),
+        tally.independent,
+        tally.orderable,
+        tally.missed,
+        tally.conflicting + tally.spurious,
+        tally.spurious,
+        tally.harmless
+    )
 }
 
 /// Every page, the index first.
@@ -75,7 +95,8 @@ Written by `cargo xtask algebra --write`, from what the types state in code.
 A type states which of its operations are independent [Claret §5]. Operations are independent if every order
 of them leaves the same state and gives the same replies, as far as these are wanted. Tests check the statements
 with random groups of operations in every order; `cargo xtask algebra` continues with more (`--rounds`).
-Locks, chains and replicas do not use the statements yet: keys are held exclusively, whatever the operations are.
+Keys add what no type knows: [keys](keys.md). Linear transactions (`crates/linear`) use that; the kernel does not yet, and holds
+keys exclusively, whatever the operations are.
 
 ## How to read a page
 

@@ -101,7 +101,7 @@ impl<O: Operation> Head<O> {
             return;
         };
         let is_later = from > self.book.slot();
-        let queued = self.queue.iter().map(|waiting| &waiting.txn);
+        let queued = self.index.waiting().map(|waiting| &waiting.txn);
         let theirs = queued.filter(|txn| txn.slots().contains(&from) && !is_later);
         let mut facts: Vec<Message<O>> = theirs.map(known).collect();
         let theirs = self.book.iter();
@@ -190,12 +190,13 @@ impl<O: Operation> Head<O> {
         }
         for (id, (stamp, after)) in all.redo {
             if matches!(self.book.get(id), Some(Entry::Prepared { .. })) {
-                let last = self.finals.entry(id);
-                let last = last.or_insert(Final {
+                let known = self.finals.get(&id).cloned();
+                let mut last = known.unwrap_or(Final {
                     stamp,
                     after: Vec::new(),
                 });
                 last.after.extend(after);
+                self.learn_final(id, last);
                 self.redone.insert(id);
             }
         }

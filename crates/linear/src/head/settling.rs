@@ -1,5 +1,6 @@
 //! The end of a transaction: when its outcome may be told, and when it is forgotten.
 
+use super::index::Index;
 use crate::book::{Book, Entry};
 use crate::message::{Message, Outcome, Output, Predecessor, Record, To};
 use crate::planted::{self, Off};
@@ -43,6 +44,8 @@ pub(super) struct Settling {
     firsts: BTreeMap<TxnId, First>,
     /// By predecessor.
     waiters: BTreeMap<TxnId, BTreeSet<Waiter>>,
+    /// By predecessor: the transactions that have it in `after`.
+    behind: BTreeMap<TxnId, BTreeSet<TxnId>>,
     /// The start that each node runs, as far as it is known: origins of earlier ones are gone.
     starts: BTreeMap<u16, u64>,
 }
@@ -63,9 +66,10 @@ impl Settling {
 }
 
 /// What it takes to end transactions of a slot.
-pub(super) struct Ends<'a, O> {
+pub(super) struct Ends<'a, O: Operation> {
     pub(super) at: &'a mut Settling,
     pub(super) book: &'a mut Book<O>,
+    pub(super) index: &'a mut Index<O>,
     pub(super) out: &'a mut Vec<Output<O>>,
 }
 
@@ -105,8 +109,22 @@ impl<O: Operation> Ends<'_, O> {
                     .push(Output::Send(To::Slot(*first), Message::Ask { txn, before }));
             }
         }
-        self.at.firsts.entry(id).or_default().after = Some(after);
+        self.wait_for(id, after);
         self.settle(id);
+    }
+
+    /// A transaction has these open predecessors, and no others.
+    fn wait_for(&mut self, id: TxnId, after: BTreeMap<TxnId, u16>) {
+        let first = self.at.firsts.entry(id).or_default();
+        for before in first.after.iter().flatten() {
+            if let Some(behind) = self.at.behind.get_mut(before.0) {
+                behind.remove(&id);
+            }
+        }
+        for before in after.keys() {
+            self.at.behind.entry(*before).or_default().insert(id);
+        }
+        first.after = Some(after);
     }
 
     /// Settles a transaction if no predecessor is open, and what waits for it.
@@ -122,6 +140,8 @@ impl<O: Operation> Ends<'_, O> {
             if (waits && !planted::is(Off::Predecessors)) || !self.at.settled.insert(id) {
                 continue;
             }
+            self.index.on_settled(id);
+            self.at.behind.remove(&id);
             self.tell_ended(id);
             self.tell_outcome(id, Outcome::Committed);
             for waiter in self.at.waiters.remove(&id).into_iter().flatten() {
@@ -231,11 +251,13 @@ impl<O: Operation> Ends<'_, O> {
 
     /// Transactions, or those below a stamp, do not wait for another one.
     fn do_not_wait(&mut self, of: TxnId, below: Option<Stamp>) {
-        let all: Vec<TxnId> = self.at.firsts.keys().copied().collect();
-        for txn in all {
+        for txn in self.at.behind.remove(&of).into_iter().flatten() {
             let stamp = self.stamp_of(txn);
-            let concerns = below.is_none_or(|below| stamp.is_some_and(|stamp| stamp < below));
-            let first = self.at.firsts.get_mut(&txn).filter(|_| concerns);
+            if below.is_some_and(|below| stamp.is_none_or(|stamp| stamp >= below)) {
+                self.at.behind.entry(of).or_default().insert(txn);
+                continue;
+            }
+            let first = self.at.firsts.get_mut(&txn);
             let after = first.and_then(|first| first.after.as_mut());
             if after.is_some_and(|after| after.remove(&of).is_some()) {
                 self.settle(txn);
@@ -247,6 +269,7 @@ impl<O: Operation> Ends<'_, O> {
         let is_open = match self.book.get(id) {
             Some(Entry::Applied { .. }) => {
                 self.at.settled.insert(id);
+                self.index.on_settled(id);
                 false
             }
             // It waits for its place again, after a loss.
@@ -421,6 +444,7 @@ impl<O: Operation> Ends<'_, O> {
     }
 
     fn record(&mut self, record: Record<O>) {
+        self.index.on_record(&record);
         self.book.on_record(record.clone());
         self.out.push(Output::Record(record));
     }

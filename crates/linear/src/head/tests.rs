@@ -2,7 +2,8 @@
 
 use super::{Head, State};
 use crate::{
-    Book, Message, Operation, Outcome, Output, Part, Record, Stamp, To, Transaction, TxnId,
+    Book, Message, Operation, Outcome, Output, Pairs, Part, Record, Relation, Stamp, To,
+    Transaction, TxnId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,8 +17,13 @@ enum Op {
 }
 
 impl Operation for Op {
-    fn is_independent(&self, other: &Self) -> bool {
-        matches!((self, other), (Op::Add, Op::Add) | (Op::Read, Op::Read))
+    type Holders = Pairs<Op>;
+
+    fn relation(&self, other: &Self) -> Relation {
+        match (self, other) {
+            (Op::Add, Op::Add) | (Op::Read, Op::Read) => Relation::Independent,
+            _ => Relation::Orderable,
+        }
     }
 
     fn writes(&self) -> bool {

@@ -169,7 +169,7 @@ impl<T: Algebra> Walk<'_, '_, T> {
     }
 }
 
-fn report<T: Algebra>(
+pub(super) fn report<T: Algebra>(
     state: &T::State,
     group: &[Held<T::Op<'_>>],
     orders: [&[usize]; 2],
