@@ -3,6 +3,7 @@
 //! that are kept stay what they were.
 
 use super::clients::PATIENCE_US;
+use super::node::Power;
 use super::plan::Plan;
 use super::world::World;
 use crate::engine::random::Random;
