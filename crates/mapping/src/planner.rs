@@ -7,7 +7,8 @@
 //!    act; until then the lost members keep their copies, and count as below. If none is left, the
 //!    chain is halted: members that are back take part in the cluster, but not in this chain, and
 //!    report what they have of its slots. When all have reported, the one with the best copy
-//!    continues (`held.rs`), and the others learn from it once it has confirmed.
+//!    continues (`held.rs`), and the others learn from it once it has confirmed. If there is no copy, and
+//!    the slot may begin again, it is born again at one of them.
 //! 2. A complete learner becomes the last member.
 //! 3. If it has all members that the ring wants, it takes the ring's order, and surplus members
 //!    leave; a surplus head first becomes the last member, which leaves when it has reported that
@@ -79,9 +80,7 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
                 if !planned.is_same(chain) {
                     planned.since = next.epoch;
                 }
-                if planned.born == 0 {
-                    planned.born = next.epoch;
-                }
+                planned.be_born(next.epoch);
                 let begins = planned.learner.filter(|_| planned.learner != chain.learner);
                 let room = match begins {
                     // A new node first connects to the others: heads wait for its leases.

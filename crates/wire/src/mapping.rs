@@ -103,6 +103,7 @@ impl From<&rufous_mapping::Mapping> for Mapping {
             since: chain.since,
             acted: (chain.phase != Phase::Acts).then(|| chain.acted()),
             former: numbers(&chain.former()),
+            confirms: matches!(chain.phase, Phase::Confirms { former, .. } if former.is_empty()),
         };
         Self {
             epoch: mapping.epoch,
@@ -237,7 +238,7 @@ fn phase_from(range: &message::Chain) -> Result<Phase, Invalid> {
     let former = Members::of(&nodes(&range.former)?).ok_or(Invalid("too long a chain"))?;
     Ok(match range.acted {
         None => Phase::Acts,
-        Some(acted) if former.is_empty() => Phase::Halted { acted },
+        Some(acted) if former.is_empty() && !range.confirms => Phase::Halted { acted },
         Some(acted) => Phase::Confirms { former, acted },
     })
 }

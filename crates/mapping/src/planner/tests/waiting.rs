@@ -114,3 +114,46 @@ fn a_folder_from_the_past_stays_one_while_its_chains_wait() {
     start(&mut world, 9, 7);
     assert_eq!(folder(&world, no), Folder::After(7));
 }
+
+/// The operator accepts that no copy is left. The members may know that they had the slot: only the
+/// new birth tells them that nothing of it is left.
+#[test]
+fn a_slot_without_any_copy_is_born_again_at_a_member_that_confirms() {
+    for copies in [1, 2] {
+        let mut world = World::new(copies, 2);
+        world.settle();
+        let before = *world.mapping.chains.of(0);
+        world.start(0, 2);
+        world.start(1, 2);
+        while world.step() {
+            world.has_all.iter_mut().for_each(BTreeSet::clear);
+            world.report();
+        }
+        assert!(world.mapping.chains.of(0).is_halted());
+        for no in [NodeNo(0), NodeNo(1)] {
+            let mut report = world.seen.held.of(no).cloned().expect("it reports");
+            report.accepts = true;
+            world.seen.held.hear(no, report);
+        }
+        let halted = world.mapping.clone();
+        let next = next(&halted, &world.seen, &world.limits).expect("it is decided");
+        let chain = *next.chains.of(0);
+        assert_eq!((chain.born, chain.acted()), (next.epoch, next.epoch));
+        assert_eq!(chain.members.len(), 1);
+        // Only then the node has certainly heard of the birth.
+        assert!(matches!(chain.phase, Phase::Confirms { .. }));
+        assert_eq!(chain.holders().count(), before.members.len());
+        world.mapping = next;
+        for has_all in &mut world.has_all {
+            *has_all = world.mapping.chains.of(0).holders().collect();
+        }
+        world.seen.held.clear();
+        assert!(!world.step(), "it has not confirmed");
+        world.report();
+        assert!(world.step());
+        assert_eq!(world.mapping.chains.of(0).phase, Phase::Acts);
+        assert_eq!(world.mapping.chains.of(0).born, chain.born);
+        world.settle();
+        world.check_rest();
+    }
+}
