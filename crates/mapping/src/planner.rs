@@ -105,6 +105,7 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
     let members = next.members.iter_mut();
     let renewed = members.filter(|(no, _)| !holders.contains(no));
     renewed.for_each(|(_, member)| member.folder.renew());
+    note_whole(&mut next);
     changed |= settle(&mut next, &state);
     if !changed {
         return None;
@@ -203,6 +204,18 @@ fn admit(next: &mut Mapping, seen: &Seen) -> bool {
     changed
 }
 
+/// Members with other folders than they had may have all their copies by now.
+fn note_whole(next: &mut Mapping) {
+    let (chains, ring) = (&next.chains, &next.ring);
+    let members = next.members.iter_mut();
+    for (no, member) in members.filter(|(_, member)| member.folder.lacks_copies()) {
+        let has = |slot: u16| chains.of(slot).members.contains(no);
+        if (0..SLOTS as u16).all(|slot| !ring.owners(slot).contains(no) || has(slot)) {
+            member.folder.has_all();
+        }
+    }
+}
+
 /// Updates the members themselves, after their chains. True if anything changes.
 fn settle(next: &mut Mapping, state: &MemberStates<'_>) -> bool {
     let drained = next.members.iter().filter(|(_, member)| member.drains);
@@ -231,12 +244,7 @@ fn settle(next: &mut Mapping, state: &MemberStates<'_>) -> bool {
     for (no, now) in &state.restarted {
         if let Some(member) = next.members.get_mut(no).filter(|_| !waits.contains(no)) {
             let drains = member.drains;
-            // Its copies are still those that the folder had at an earlier start.
-            let folder = if member.folder.is_behind() {
-                member.folder
-            } else {
-                now.folder.judge(member.incarnation)
-            };
+            let folder = member.folder.follow(now.folder, member.incarnation);
             *member = Member {
                 drains,
                 folder,

@@ -124,7 +124,7 @@ impl From<&rufous_mapping::Mapping> for Mapping {
 }
 
 fn member_of(no: NodeNo, member: &rufous_mapping::Member) -> Member {
-    let (after, behind, renewed) = folder_of(member.folder);
+    let (after, behind, [renewed, whole]) = folder_of(member.folder);
     Member {
         no: no.0.into(),
         id: member.id.0.to_vec(),
@@ -139,6 +139,7 @@ fn member_of(no: NodeNo, member: &rufous_mapping::Member) -> Member {
         after,
         behind,
         renewed,
+        whole,
     }
 }
 
@@ -244,13 +245,17 @@ fn phase_from(range: &message::Chain) -> Result<Phase, Invalid> {
 }
 
 /// The fields of a member's folder.
-fn folder_of(folder: Folder) -> (Option<u64>, bool, bool) {
+fn folder_of(folder: Folder) -> (Option<u64>, bool, [bool; 2]) {
     match folder {
-        Folder::Unsaid => (None, false, false),
-        Folder::After(after) => (Some(after), false, false),
-        Folder::Behind { was, is_renewed } => {
+        Folder::Unsaid => (None, false, [false; 2]),
+        Folder::After(after) => (Some(after), false, [false; 2]),
+        Folder::Behind {
+            was,
+            is_renewed,
+            is_whole,
+        } => {
             let after = (was == Was::Empty).then_some(0);
-            (after, true, is_renewed)
+            (after, true, [is_renewed, is_whole])
         }
     }
 }
@@ -260,6 +265,7 @@ fn folder_from(member: &Member) -> Folder {
         after if member.behind => Folder::Behind {
             was: after.map_or(Was::Past, |_| Was::Empty),
             is_renewed: member.renewed,
+            is_whole: member.whole,
         },
         Some(after) => Folder::After(after),
         None => Folder::Unsaid,

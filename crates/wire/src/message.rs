@@ -229,6 +229,8 @@ pub struct Member {
     pub behind: bool,
     #[prost(bool, tag = "13")]
     pub renewed: bool,
+    #[prost(bool, tag = "14")]
+    pub whole: bool,
 }
 
 /// What follows a member's record in its announcement: fields of one message with it.

@@ -282,6 +282,7 @@ mod tests {
     const BEHIND: Folder = Folder::Behind {
         was: Was::Past,
         is_renewed: false,
+        is_whole: false,
     };
 
     /// What a member is known to have.

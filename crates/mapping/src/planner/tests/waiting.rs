@@ -157,3 +157,51 @@ fn a_slot_without_any_copy_is_born_again_at_a_member_that_confirms() {
         world.check_rest();
     }
 }
+
+/// A node with an emptied folder is killed before it has its copies again.
+#[test]
+fn an_emptied_folder_is_told_until_a_start_with_all_copies() {
+    let mut world = World::new(2, 3);
+    world.settle();
+    for n in 0..3 {
+        world.start(n, 2);
+    }
+    let emptied = Member {
+        folder: Folder::After(0),
+        ..node(0, 2)
+    };
+    world.seen.alive.insert(emptied.id, emptied);
+    let no = world.number(0).expect("a member");
+    let folder = |world: &World| world.mapping.members[&no].folder;
+    let is_learning = |world: &World| {
+        let mut chains = world.mapping.chains.ranges();
+        chains.any(|(_, chain)| chain.learner == Some(no))
+    };
+    while !is_learning(&world) {
+        assert!(world.step());
+        for has_all in &mut world.has_all {
+            has_all.remove(&no);
+        }
+        world.report();
+    }
+    assert!(!folder(&world).is_behind(), "its later copies count");
+    let start = |world: &mut World, incarnation| {
+        let later = Member {
+            folder: Folder::After(incarnation - 1),
+            ..node(0, incarnation)
+        };
+        world.seen.alive.insert(later.id, later);
+    };
+    start(&mut world, 3);
+    while world.mapping.members[&no].incarnation < 3 {
+        assert!(world.step());
+    }
+    assert_eq!(folder(&world).was(), Some(Was::Empty));
+    assert!(!folder(&world).is_behind());
+    world.settle();
+    world.check_rest();
+    assert_eq!(folder(&world).was(), Some(Was::Empty), "until it starts");
+    start(&mut world, 4);
+    world.settle();
+    assert_eq!(folder(&world), Folder::After(3));
+}

@@ -36,6 +36,7 @@ fn mapping(workers: u32) -> Mapping {
         after: None,
         behind: false,
         renewed: false,
+        whole: false,
         workers: if no == 1 { workers / 2 } else { workers },
     };
     let owners = |until, nodes: &[u32]| Owners {
@@ -73,6 +74,9 @@ fn born() -> Mapping {
     let mut mapping = mapping(8);
     if let Some(chain) = mapping.chains.last_mut() {
         (chain.born, chain.acted, chain.confirms) = (chain.since, Some(chain.since), true);
+    }
+    if let Some(member) = mapping.members.last_mut() {
+        (member.behind, member.renewed, member.whole) = (true, true, true);
     }
     mapping
 }
