@@ -226,6 +226,10 @@ impl Replica {
 
     /// Whether this node serves a slot, as its head.
     pub fn serves(&self, slot: u16, mono_us: u64) -> Result<(), Refused> {
+        if self.mapping.is_none() {
+            // Since the node's start, the cluster has not taken it back yet.
+            return Err(Refused::NotYet);
+        }
         let Some(known) = self.slots.get(&slot) else {
             return Err(Refused::Elsewhere(None));
         };

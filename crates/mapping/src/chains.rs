@@ -95,7 +95,8 @@ pub struct Chain {
     pub members: Members,
     /// The node that receives a copy to become a member.
     pub learner: Option<NodeNo>,
-    /// The epoch in which the slot got its first members, which have all of its data: none.
+    /// The epoch in which the slot got its first members, which have all of its data: none. A slot of
+    /// which no copy is left is born again.
     pub born: u64,
     /// The epoch in which this chain took effect. Messages along the chain name it, so that an
     /// epoch that changes other chains disturbs no message here.
@@ -206,7 +207,10 @@ impl Chain {
         if self.is_same(before) {
             return Ok(());
         }
-        if self.since <= before.since || before.members.is_empty() != (self.born != before.born) {
+        let is_born = self.born != before.born;
+        let may_be_born = before.members.is_empty() || before.is_halted();
+        let must_be_born = before.members.is_empty();
+        if self.since <= before.since || is_born && !may_be_born || must_be_born && !is_born {
             return Err(Invalid(
                 "a chain has changed without a new epoch, or was born twice",
             ));
@@ -227,6 +231,18 @@ impl Chain {
             return Err(Invalid("a chain has lost all nodes with its data"));
         }
         Ok(())
+    }
+
+    /// The slot gets its first members in this epoch, unless it has had them: nothing was written in
+    /// an earlier one.
+    pub(crate) fn be_born(&mut self, epoch: u64) {
+        if self.born > 0 {
+            return;
+        }
+        self.born = epoch;
+        if let Phase::Confirms { acted, .. } = &mut self.phase {
+            *acted = epoch;
+        }
     }
 
     /// This chain, halted. It has no epoch of its own: no node acts by it.
@@ -278,7 +294,10 @@ impl Chain {
             return Ok(());
         }
         let was_born = !before.members.is_empty();
-        if self.since <= epoch || was_born && self.born != before.born {
+        // It is halted in one epoch, and born again in a later one.
+        let halted_in = epoch + u64::from(!before.is_halted());
+        let is_born_again = self.born != before.born && self.born > halted_in;
+        if self.since <= epoch || was_born && self.born != before.born && !is_born_again {
             return Err(Invalid(
                 "a chain has changed in an earlier epoch, or was born twice",
             ));

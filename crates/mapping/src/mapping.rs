@@ -90,7 +90,7 @@ impl Mapping {
 
     /// As [`Mapping::follows`], if epochs between the two may be unknown here. Then it is unknown
     /// which nodes had a chain's data meanwhile; but chains never become empty again, are not born
-    /// twice, and do not change in an epoch that is over.
+    /// again without an epoch in which they were halted, and do not change in an epoch that is over.
     pub fn comes_after(&self, before: &Mapping) -> Result<(), Invalid> {
         if self.epoch <= before.epoch {
             return Err(Invalid("the epoch is not a later one"));

@@ -53,9 +53,14 @@ pub enum Folder {
     Unsaid,
     /// The last start before this one with this folder had this incarnation; 0: there was none.
     After(u64),
-    /// A start that is known of the node used another folder. `is_renewed`: what this one lacked has
-    /// been copied from other nodes.
-    Behind { was: Was, is_renewed: bool },
+    /// A start that is known of the node used another folder. `is_renewed`: its copies are not those
+    /// of that folder any more. `is_whole`: since then the node has had all copies that the ring
+    /// places on it. Before, its next start is still one without what it lacked.
+    Behind {
+        was: Was,
+        is_renewed: bool,
+        is_whole: bool,
+    },
 }
 
 /// What a folder was that is not the one that its node had.
@@ -77,7 +82,33 @@ impl Folder {
         Self::Behind {
             was,
             is_renewed: false,
+            is_whole: false,
         }
+    }
+
+    /// What the folder of the next start of the node is, which announces this one.
+    pub(crate) fn follow(self, announced: Self, known: u64) -> Self {
+        // Its copies are still those that the folder had at an earlier start.
+        if self.is_behind() {
+            return self;
+        }
+        let judged = announced.judge(known);
+        if self.lacks_copies() && !judged.is_behind() {
+            return self;
+        }
+        judged
+    }
+
+    /// Whether it is renewed, and the node has not had all its copies since.
+    pub(crate) fn lacks_copies(self) -> bool {
+        matches!(
+            self,
+            Self::Behind {
+                is_renewed: true,
+                is_whole: false,
+                ..
+            }
+        )
     }
 
     /// What it was, if it is not the one that its node had.
@@ -103,6 +134,18 @@ impl Folder {
     pub(crate) fn renew(&mut self) {
         if let Self::Behind { is_renewed, .. } = self {
             *is_renewed = true;
+        }
+    }
+
+    /// The node has all copies that the ring places on it.
+    pub(crate) fn has_all(&mut self) {
+        if let Self::Behind {
+            is_renewed: true,
+            is_whole,
+            ..
+        } = self
+        {
+            *is_whole = true;
         }
     }
 }

@@ -7,7 +7,8 @@
 //!    act; until then the lost members keep their copies, and count as below. If none is left, the
 //!    chain is halted: members that are back take part in the cluster, but not in this chain, and
 //!    report what they have of its slots. When all have reported, the one with the best copy
-//!    continues (`held.rs`), and the others learn from it once it has confirmed.
+//!    continues (`held.rs`), and the others learn from it once it has confirmed. If there is no copy, and
+//!    the slot may begin again, it is born again at one of them.
 //! 2. A complete learner becomes the last member.
 //! 3. If it has all members that the ring wants, it takes the ring's order, and surplus members
 //!    leave; a surplus head first becomes the last member, which leaves when it has reported that
@@ -79,9 +80,7 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
                 if !planned.is_same(chain) {
                     planned.since = next.epoch;
                 }
-                if planned.born == 0 {
-                    planned.born = next.epoch;
-                }
+                planned.be_born(next.epoch);
                 let begins = planned.learner.filter(|_| planned.learner != chain.learner);
                 let room = match begins {
                     // A new node first connects to the others: heads wait for its leases.
@@ -106,6 +105,7 @@ pub fn next(mapping: &Mapping, seen: &Seen, limits: &Limits) -> Option<Mapping> 
     let members = next.members.iter_mut();
     let renewed = members.filter(|(no, _)| !holders.contains(no));
     renewed.for_each(|(_, member)| member.folder.renew());
+    note_whole(&mut next);
     changed |= settle(&mut next, &state);
     if !changed {
         return None;
@@ -204,6 +204,18 @@ fn admit(next: &mut Mapping, seen: &Seen) -> bool {
     changed
 }
 
+/// Members with other folders than they had may have all their copies by now.
+fn note_whole(next: &mut Mapping) {
+    let (chains, ring) = (&next.chains, &next.ring);
+    let members = next.members.iter_mut();
+    for (no, member) in members.filter(|(_, member)| member.folder.lacks_copies()) {
+        let has = |slot: u16| chains.of(slot).members.contains(no);
+        if (0..SLOTS as u16).all(|slot| !ring.owners(slot).contains(no) || has(slot)) {
+            member.folder.has_all();
+        }
+    }
+}
+
 /// Updates the members themselves, after their chains. True if anything changes.
 fn settle(next: &mut Mapping, state: &MemberStates<'_>) -> bool {
     let drained = next.members.iter().filter(|(_, member)| member.drains);
@@ -232,12 +244,7 @@ fn settle(next: &mut Mapping, state: &MemberStates<'_>) -> bool {
     for (no, now) in &state.restarted {
         if let Some(member) = next.members.get_mut(no).filter(|_| !waits.contains(no)) {
             let drains = member.drains;
-            // Its copies are still those that the folder had at an earlier start.
-            let folder = if member.folder.is_behind() {
-                member.folder
-            } else {
-                now.folder.judge(member.incarnation)
-            };
+            let folder = member.folder.follow(now.folder, member.incarnation);
             *member = Member {
                 drains,
                 folder,

@@ -12,6 +12,8 @@ pub enum Planted {
     SequenceAlone,
     /// A member is dropped before the others have confirmed that they have the slot.
     DroppedAtOnce,
+    /// A slot of which no copy is left continues in the chain that it had.
+    NotBornAgain,
     /// A restarted member counts as one that has its data.
     RestartUnnoticed,
 }

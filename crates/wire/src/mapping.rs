@@ -103,6 +103,7 @@ impl From<&rufous_mapping::Mapping> for Mapping {
             since: chain.since,
             acted: (chain.phase != Phase::Acts).then(|| chain.acted()),
             former: numbers(&chain.former()),
+            confirms: matches!(chain.phase, Phase::Confirms { former, .. } if former.is_empty()),
         };
         Self {
             epoch: mapping.epoch,
@@ -123,7 +124,7 @@ impl From<&rufous_mapping::Mapping> for Mapping {
 }
 
 fn member_of(no: NodeNo, member: &rufous_mapping::Member) -> Member {
-    let (after, behind, renewed) = folder_of(member.folder);
+    let (after, behind, [renewed, whole]) = folder_of(member.folder);
     Member {
         no: no.0.into(),
         id: member.id.0.to_vec(),
@@ -138,6 +139,7 @@ fn member_of(no: NodeNo, member: &rufous_mapping::Member) -> Member {
         after,
         behind,
         renewed,
+        whole,
     }
 }
 
@@ -237,19 +239,23 @@ fn phase_from(range: &message::Chain) -> Result<Phase, Invalid> {
     let former = Members::of(&nodes(&range.former)?).ok_or(Invalid("too long a chain"))?;
     Ok(match range.acted {
         None => Phase::Acts,
-        Some(acted) if former.is_empty() => Phase::Halted { acted },
+        Some(acted) if former.is_empty() && !range.confirms => Phase::Halted { acted },
         Some(acted) => Phase::Confirms { former, acted },
     })
 }
 
 /// The fields of a member's folder.
-fn folder_of(folder: Folder) -> (Option<u64>, bool, bool) {
+fn folder_of(folder: Folder) -> (Option<u64>, bool, [bool; 2]) {
     match folder {
-        Folder::Unsaid => (None, false, false),
-        Folder::After(after) => (Some(after), false, false),
-        Folder::Behind { was, is_renewed } => {
+        Folder::Unsaid => (None, false, [false; 2]),
+        Folder::After(after) => (Some(after), false, [false; 2]),
+        Folder::Behind {
+            was,
+            is_renewed,
+            is_whole,
+        } => {
             let after = (was == Was::Empty).then_some(0);
-            (after, true, is_renewed)
+            (after, true, [is_renewed, is_whole])
         }
     }
 }
@@ -259,6 +265,7 @@ fn folder_from(member: &Member) -> Folder {
         after if member.behind => Folder::Behind {
             was: after.map_or(Was::Past, |_| Was::Empty),
             is_renewed: member.renewed,
+            is_whole: member.whole,
         },
         Some(after) => Folder::After(after),
         None => Folder::Unsaid,

@@ -229,6 +229,8 @@ pub struct Member {
     pub behind: bool,
     #[prost(bool, tag = "13")]
     pub renewed: bool,
+    #[prost(bool, tag = "14")]
+    pub whole: bool,
 }
 
 /// What follows a member's record in its announcement: fields of one message with it.
@@ -275,6 +277,10 @@ pub struct Chain {
     pub acted: Option<u64>,
     #[prost(uint32, repeated, tag = "7")]
     pub former: Vec<u32>,
+    /// It confirms although it has lost no node: a slot that was born again. Programs that do not know
+    /// this take the chain for a halted one.
+    #[prost(bool, tag = "8")]
+    pub confirms: bool,
 }
 
 /// Asks for a lease; the time is that of the asker's clock.

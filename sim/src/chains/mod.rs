@@ -9,7 +9,7 @@
 //! stopped; nodes join and drain; clocks start anywhere and run up to
 //! a twentieth too fast or too slow; the coordinator is unreachable for some
 //! nodes, or for all. Clients append unique values to lists and read them, at any
-//! node that answers.
+//! node that answers. In the end some slots lose all of their copies.
 //!
 //! - [`plan`]: what a seed stands for
 //! - [`world`]: time, the coordinator, faults; [`node`] and [`network`]
@@ -52,6 +52,7 @@ impl Scenario for World {
             "a lease had to be outwaited",
             "writes went on without the coordinator",
             "an unknown append was there",
+            "slots wait for the operator because no copy is left",
         ],
         many: 1_000,
         faults: &[
@@ -73,6 +74,7 @@ impl Scenario for World {
             Fault::Mapping(planner::Planted::FirstBack),
             Fault::Mapping(planner::Planted::DroppedAtOnce),
             Fault::Mapping(planner::Planted::RestartUnnoticed),
+            Fault::Mapping(planner::Planted::NotBornAgain),
             Fault::Drift,
         ],
         flags: &[],

@@ -137,11 +137,18 @@ impl Worker {
     }
 }
 
+/// What a folder says of a slot: as the log of a worker does.
+enum Mark {
+    Whole(Copy),
+    Part,
+    Nothing,
+}
+
 /// What a folder has of slots.
 #[derive(Default)]
 struct Folder {
     incarnation: u64,
-    slots: BTreeMap<u16, (Lists, Option<Copy>)>,
+    slots: BTreeMap<u16, (Lists, Mark)>,
 }
 
 pub(super) struct Node {
@@ -233,10 +240,12 @@ impl Node {
         let incarnation = self.incarnation;
         let slots = SLOTS.map(|slot| {
             let worker = self.worker(slot);
-            (
-                slot,
-                (worker.store.lists(slot), worker.replica.copy_of(slot)),
-            )
+            let mark = match worker.replica.copy_of(slot) {
+                Some(copy) => Mark::Whole(copy),
+                None if worker.replica.has_part(slot) => Mark::Part,
+                None => Mark::Nothing,
+            };
+            (slot, (worker.store.lists(slot), mark))
         });
         Folder {
             incarnation,
@@ -252,6 +261,16 @@ impl Node {
     /// While it is down, its folder is emptied,
     pub(super) fn empty(&mut self) {
         self.spoil(Folder::default());
+    }
+
+    /// or has only parts of its copies,
+    pub(super) fn keep_parts(&mut self) {
+        let mut folder = self.folder();
+        for (lists, mark) in folder.slots.values_mut() {
+            *mark = Mark::Part;
+            lists.pop_first();
+        }
+        self.spoil(folder);
     }
 
     /// or has the earlier state again. False if there is none.
@@ -283,14 +302,14 @@ impl Node {
 
     fn set_folder(&mut self, folder: Folder, count: u64, started: Option<u64>) {
         self.workers = self.new_workers(count, started);
-        for (slot, (lists, copy)) in folder.slots {
+        for (slot, (lists, mark)) in folder.slots {
             let keeps_all = self.keeps_all;
             let worker = self.worker_mut(slot);
             worker.replica.set_keeps_all(keeps_all);
-            if let Some(copy) = copy {
-                worker.replica.restore(slot, copy);
-            } else if !lists.is_empty() {
-                worker.replica.found_incomplete(slot);
+            match mark {
+                Mark::Whole(copy) => worker.replica.restore(slot, copy),
+                Mark::Part => worker.replica.found_incomplete(slot),
+                Mark::Nothing => (),
             }
             worker.store.slots.insert(slot, lists);
         }

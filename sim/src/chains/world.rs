@@ -1,6 +1,7 @@
 //! Time, and all that happens in it.
 
 mod coordinator;
+mod emptied;
 mod moves;
 mod trouble;
 
@@ -80,13 +81,14 @@ impl World {
         world
     }
 
-    /// Trouble, quiet, the judgement of both, and a drain without trouble.
+    /// Trouble, quiet, the judgement of both, a drain without trouble, and the loss of all copies of a slot.
     pub(super) fn run_all(&mut self) -> Result<(), String> {
         self.run(TROUBLE_US)?;
         self.quieten();
         self.run(self.engine.now_us + QUIET_US)?;
         self.judge()?;
-        self.drain_one()
+        self.drain_one()?;
+        self.lose_all_copies()
     }
 
     fn run(&mut self, until_us: u64) -> Result<(), String> {

@@ -79,6 +79,11 @@ fn a_restart_that_is_not_noticed() {
 }
 
 #[test]
+fn a_slot_without_any_copy_that_continues_as_if_it_had_one() {
+    caught(Fault::Mapping(planner::Planted::NotBornAgain), 20);
+}
+
+#[test]
 fn a_new_head_that_asks_nobody() {
     caught(Fault::Chain(Planted::NotHandedOver), 100);
 }

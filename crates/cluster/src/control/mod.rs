@@ -22,7 +22,7 @@ mod reach_tests;
 #[cfg(test)]
 mod tests;
 
-pub use halted::Halted;
+pub use halted::{Continues, Halted};
 use judged::{draining, has_all, is_time, judge, note_away, unfit};
 use reach::Reach;
 use rufous_mapping::planner::{self, Health, Held, Learned, Limits, Seen};
@@ -141,8 +141,12 @@ pub enum Action {
     Forgotten { id: NodeId, kept: Option<String> },
     /// Log the slots of which all copies have stopped, and what they wait for.
     Halted(Halted),
-    /// Propose this mapping as the epoch after `expected`.
-    Propose { expected: u64, next: Mapping },
+    /// Propose this mapping as the epoch after `expected`; `continues`: halted slots that continue by it.
+    Propose {
+        expected: u64,
+        next: Mapping,
+        continues: Continues,
+    },
 }
 
 /// The outcome of a proposal.
@@ -359,7 +363,12 @@ impl Control {
                 _ if view.alive.contains_key(&id) => Some("it is alive".to_owned()),
                 Some(Ok(Some(next))) => {
                     let expected = mapping.epoch;
-                    actions.push(Action::Propose { expected, next });
+                    let continues = Continues::default();
+                    actions.push(Action::Propose {
+                        expected,
+                        next,
+                        continues,
+                    });
                     return true;
                 }
                 // It leaves, or has left.
@@ -423,15 +432,18 @@ impl Control {
             apart: self.reach.apart(),
         };
         let next = planner::next(mapping, &seen, &self.settings.limits);
-        let halted = Halted::of(mapping, &seen, &self.settings.limits);
-        // What continues is logged with the proposal that makes it so.
-        if halted != self.halted && (halted.continues() == 0 || next.is_some()) {
+        let (halted, continues) = halted::of(mapping, &seen, &self.settings.limits);
+        if halted != self.halted {
             self.halted = halted.clone();
             actions.push(Action::Halted(halted));
         }
         if let Some(next) = next {
             let expected = mapping.epoch;
-            actions.push(Action::Propose { expected, next });
+            actions.push(Action::Propose {
+                expected,
+                next,
+                continues,
+            });
         }
     }
 

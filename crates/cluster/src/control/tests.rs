@@ -79,8 +79,10 @@ fn brief(action: &Action) -> String {
             format!("unfit {all:?}")
         }
         Action::Forgotten { kept, .. } => format!("forgotten {kept:?}"),
-        Action::Halted(halted) => format!("halted, {} continue", halted.continues()),
-        Action::Propose { expected, next } => format!("propose {} after {expected}", next.epoch),
+        Action::Halted(halted) => format!("{} wait for the operator", halted.without_copy),
+        Action::Propose { expected, next, .. } => {
+            format!("propose {} after {expected}", next.epoch)
+        }
     }
 }
 

@@ -25,7 +25,9 @@ mod withheld;
 
 pub use figures::{ChainFigures, ChainSettings, Said};
 pub use view::{Gap, SEVERAL};
-pub(super) use view::{Kept, Needs, SlotView, UNSERVED};
+pub(super) use view::{Kept, Needs, SlotView};
+#[cfg(test)]
+pub(super) use view::{UNMAPPED, UNSERVED};
 pub(super) use withheld::{Fate, Item};
 
 use super::out::{Call, Out};

@@ -152,7 +152,8 @@ fn epochs_may_be_missed_but_not_undone() {
     refused(&|m| m.next = 1);
     refused(&|m| drop(m.members.insert(NodeNo(1), node(9))));
     refused(&|m| m.chains = gone.clone());
-    refused(&|m| *m = with_chain(m, |chain| (chain.since, chain.born) = (4, 4)));
+    // It has to be halted first, in an epoch of its own.
+    refused(&|m| *m = with_chain(m, |chain| (chain.since, chain.born) = (4, 2)));
     let other = Members::of(&[NodeNo(3)]).expect("one");
     refused(&|m| {
         *m = with_chain(m, |chain| {
@@ -239,4 +240,31 @@ fn phases_may_be_missed_but_not_undone() {
     }
     assert!(halted.follows(&confirms).is_err(), "in one epoch");
     assert_eq!(halted.comes_after(&confirms, 5), Ok(()));
+}
+
+/// What a slot had is given up only after all nodes that may have it were asked.
+#[test]
+fn a_slot_is_born_again_only_after_its_chain_was_halted() {
+    let members = Members::of(&[NodeNo(0), NodeNo(1)]).expect("two");
+    let acts = Chain {
+        members,
+        learner: None,
+        born: 1,
+        since: 4,
+        phase: Phase::Acts,
+    };
+    let halted = acts.halted();
+    let born = |epoch| Chain {
+        members: Members::of(&[NodeNo(1)]).expect("one"),
+        born: epoch,
+        since: epoch,
+        ..acts
+    };
+    assert_eq!(born(7).follows(&halted), Ok(()));
+    assert!(born(7).follows(&acts).is_err());
+    assert_eq!(born(7).comes_after(&halted, 6), Ok(()));
+    assert_eq!(born(8).comes_after(&acts, 6), Ok(()), "halted meanwhile");
+    assert!(born(7).comes_after(&acts, 6).is_err());
+    assert!(halted.comes_after(&born(7), 8).is_err());
+    assert!(acts.follows(&born(3)).is_err());
 }

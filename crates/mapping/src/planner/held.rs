@@ -140,8 +140,10 @@ pub(super) enum Presence<'a> {
 /// What becomes of a halted chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// This member continues with its copy, or with nothing.
+    /// This member continues with its copy.
     Continues(NodeNo, Loss),
+    /// The slot begins again at this member, without data: no member has a copy.
+    Begins(NodeNo, Loss),
     /// A member has yet to report its copy, or is away.
     Waits(NodeNo),
     /// No member has a copy that may continue, although their writes were logged.
@@ -202,7 +204,7 @@ pub(super) fn decide<'a>(
             let found = best(&whole, |folder| !folder.is_behind());
             let silent = members().any(|(_, presence)| matches!(presence, Presence::Silent));
             return match found.filter(|_| ms >= reunion_ms && !silent) {
-                Some((no, _)) => Verdict::Continues(no, Loss::None),
+                Some((no, copy)) => continues(no, copy, Loss::None),
                 None => Verdict::Waits(waits),
             };
         }
@@ -210,13 +212,20 @@ pub(super) fn decide<'a>(
         _ => {}
     }
     if let Some((no, copy)) = best(&reports, |folder| !folder.is_behind()) {
-        return Verdict::Continues(no, loss(chain, copy, &reports));
+        return continues(no, copy, loss(chain, copy, &reports));
     }
     let logged = reports.iter().any(|(_, report, ..)| report.logs);
     match (best(&reports, |_| true), reports.first()) {
-        (Some((no, _)), _) if accepts => Verdict::Continues(no, Loss::Past),
-        (None, Some((no, ..))) if accepts || !logged => Verdict::Continues(*no, Loss::Empty),
+        (Some((no, copy)), _) if accepts => continues(no, copy, Loss::Past),
+        (None, Some((no, ..))) if accepts || !logged => Verdict::Begins(*no, Loss::Empty),
         _ => Verdict::NoCopy,
+    }
+}
+
+fn continues(no: NodeNo, copy: Copy, loss: Loss) -> Verdict {
+    match copy {
+        Copy::NEVER_ACTED => Verdict::Begins(no, loss),
+        _ => Verdict::Continues(no, loss),
     }
 }
 
@@ -238,7 +247,12 @@ fn loss(chain: &Chain, copy: Copy, reports: &[Reported<'_>]) -> Loss {
     let has_all = |(_, report, folder, copy): &Reported<'_>| {
         copy.is_some() && !folder.is_behind() && !report.may_lack
     };
-    if copy == Copy::NEVER_ACTED {
+    // It would have logged the mark of the last chain before any write of it: without that mark it
+    // has acknowledged none, and no write is acknowledged without it.
+    let keeps_all = |(_, report, folder, copy): &Reported<'_>| {
+        copy.is_some() && !folder.is_behind() && report.keeps_all
+    };
+    if copy == Copy::NEVER_ACTED || reports.iter().any(keeps_all) {
         return Loss::None;
     }
     if copy.since < chain.acted() {
@@ -268,6 +282,7 @@ mod tests {
     const BEHIND: Folder = Folder::Behind {
         was: Was::Past,
         is_renewed: false,
+        is_whole: false,
     };
 
     /// What a member is known to have.
@@ -361,6 +376,23 @@ mod tests {
         );
     }
 
+    /// A chain that has begun is marked in the logs of its members before its first write.
+    #[test]
+    fn no_loss_is_told_where_the_last_chain_had_no_write() {
+        let whole = Case {
+            keeps_all: true,
+            may_lack: true,
+            ..LOGGED
+        };
+        check(whole, &[With(8, 5), With(7, 9)], continues(0, Loss::None));
+        check(whole, &[With(8, 5), Without], continues(0, Loss::None));
+        check(
+            ACCEPTED,
+            &[With(8, 5), Past(9, 9)],
+            continues(0, Loss::Earlier),
+        );
+    }
+
     #[test]
     fn a_folder_from_the_past_does_not_continue() {
         check(LOGGED, &[Past(9, 9), With(9, 5)], continues(1, Loss::None));
@@ -392,7 +424,8 @@ mod tests {
     #[test]
     fn a_member_that_never_acted_continues_where_no_other_has_a_copy() {
         let never = With(0, 0);
-        check(LOGGED, &[Without, never], continues(1, Loss::None));
+        let begins = |no| Verdict::Begins(NodeNo(no), Loss::None);
+        check(LOGGED, &[Without, never], begins(1));
         check(LOGGED, &[never, With(9, 0)], continues(1, Loss::None));
         check(LOGGED, &[never, Away], Verdict::Waits(NodeNo(1)));
     }
@@ -422,14 +455,22 @@ mod tests {
     }
 
     #[test]
-    fn without_any_copy_it_continues_empty_only_where_nothing_was_logged() {
+    fn without_any_copy_it_begins_again_only_where_nothing_was_logged() {
         check(LOGGED, &[Without, Without], Verdict::NoCopy);
         let case = Case {
             logs: false,
             ..LOGGED
         };
-        check(case, &[Without, Without], continues(0, Loss::Empty));
-        check(ACCEPTED, &[Without, Without], continues(0, Loss::Empty));
+        check(
+            case,
+            &[Without, Without],
+            Verdict::Begins(NodeNo(0), Loss::Empty),
+        );
+        check(
+            ACCEPTED,
+            &[Without, Without],
+            Verdict::Begins(NodeNo(0), Loss::Empty),
+        );
     }
 
     #[test]

@@ -120,12 +120,20 @@ impl<'a> MemberStates<'a> {
         changed.then_some(next)
     }
 
-    /// A halted chain continues with one member, if that is decided.
+    /// A halted chain continues with one member, if that is decided. A member without a copy has to be
+    /// told that it has all of the slot, whatever its files have of it: so the slot is born again. It
+    /// acts only after that member has confirmed, and so has heard of the birth.
     fn resume(&self, chain: &mut Chain, slot: u16, limits: &Limits) -> bool {
-        let Verdict::Continues(chosen, _) = self.verdict(chain, slot, limits) else {
-            return false;
+        let (chosen, begins) = match self.verdict(chain, slot, limits) {
+            Verdict::Continues(no, _) => (no, false),
+            Verdict::Begins(no, _) => (no, !planted::is(Planted::NotBornAgain)),
+            Verdict::Waits(_) | Verdict::NoCopy => return false,
         };
         lose(chain, |no| no == chosen);
+        if begins {
+            let (former, acted) = (chain.former(), 0);
+            (chain.born, chain.phase) = (0, Phase::Confirms { former, acted });
+        }
         true
     }
 

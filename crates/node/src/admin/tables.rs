@@ -173,7 +173,7 @@ metrics! {
             => |seen| seen.refused;
         rufous_cluster_slots_halted "Slots of which all copies have stopped, and none was chosen yet to continue."
             => |seen| seen.halted;
-        rufous_cluster_folders_refused "Nodes whose data folder was empty, or restored from an earlier state, at their last start: their copies of strict slots were not used."
+        rufous_cluster_folders_refused "Nodes that started with an empty data folder, or one restored from an earlier state, and have not started again with all their copies: those of that folder were not used."
             => |seen| seen.behind;
         rufous_cluster_slots_continued_with_loss_total "Slots that continued, planned by the node, with a copy that may lack acknowledged writes, or empty."
             => |seen| seen.lossy;

@@ -30,7 +30,13 @@ impl Cluster {
     }
 
     fn start(&self, at: usize) -> Node {
+        self.start_with(at, false)
+    }
+
+    /// `accepts`: with `cluster-accept-loss`.
+    fn start_with(&self, at: usize, accept_loss: bool) -> Node {
         let cluster = Settings {
+            accept_loss,
             copies: 2,
             id: Some([at as u8 + 1; 20]),
             ..settings(&self.meeting)
@@ -190,4 +196,50 @@ fn slots_do_not_wait_for_a_member_that_is_forgotten() {
     assert_eq!(reply, Reply::Simple("OK".into()));
     whole(&mut nodes);
     check(&mut nodes[1], "new");
+}
+
+/// The nodes with emptied folders start without the operator's consent first: what they note then of
+/// slots that they do not have does not keep these from being served later.
+#[test]
+fn slots_without_any_copy_continue_empty_when_the_operator_accepts_it() {
+    let cluster = Cluster::new();
+    let mut nodes = cluster.start_all();
+    set(&mut nodes[0], "new");
+    let kept = number(&nodes[2].info(), "cluster_slots_whole");
+    let lost = SLOTS as u64 - kept;
+    cluster.stop(nodes);
+    empty(cluster.folders[0].path());
+    empty(cluster.folders[1].path());
+    let mut nodes: Vec<Node> = (0..3).map(|at| cluster.start(at)).collect();
+    let begun = Instant::now();
+    loop {
+        let infos: Vec<Info> = nodes.iter_mut().map(Node::info).collect();
+        let served: u64 = infos
+            .iter()
+            .map(|info| number(info, "cluster_slots_served"))
+            .sum();
+        let is_halted = |info: &Info| number(info, "cluster_slots_halted") == lost;
+        if served == kept && infos.iter().all(is_halted) {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{infos:#?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    cluster.stop(nodes);
+    let mut nodes: Vec<Node> = (0..3).map(|at| cluster.start_with(at, true)).collect();
+    whole(&mut nodes);
+    let told = |node: &mut Node| number(&node.info(), "cluster_slots_continued_with_loss");
+    assert_eq!(nodes.iter_mut().map(told).sum::<u64>(), lost);
+    let mut missing = 0;
+    for key in 0..KEYS {
+        match nodes[0].call(&["GET", &format!("key:{key}")]) {
+            Reply::Bulk(value) if value == b"new" => (),
+            Reply::Null => missing += 1,
+            other => panic!("key:{key}: {other:?}"),
+        }
+    }
+    // About a third of the slots had no copy at the third node.
+    assert!((1..KEYS / 2).contains(&missing), "{missing} of {KEYS}");
+    set(&mut nodes[1], "later");
+    check(&mut nodes[2], "later");
 }

@@ -11,7 +11,7 @@ use rufous::runtime::{Handle, Teller, Untold};
 use rufous_base::WorkerId;
 use rufous_base::limits::EPOCHS_APART_US;
 use rufous_cluster::control::{
-    Action, Control, Data, Halted, Outcome, Settings, Stored, View, announced,
+    Action, Continues, Control, Data, Halted, Outcome, Settings, Stored, View, announced,
 };
 use rufous_coordinator as coordinator;
 use rufous_coordinator::{Coordinator, Proposed};
@@ -209,11 +209,12 @@ impl<C: Coordinator> Hands<C> {
                     }
                 }
             }
-            Action::Halted(halted) => {
-                self.cluster.shown.note_lossy(halted.lossy());
-                log_halted(&halted);
-            }
-            Action::Propose { expected, next } => self.propose(expected, &next).await,
+            Action::Halted(halted) => log_halted(&halted),
+            Action::Propose {
+                expected,
+                next,
+                continues,
+            } => self.propose(expected, &next, &continues).await,
         }
         Ok(())
     }
@@ -273,12 +274,14 @@ impl<C: Coordinator> Hands<C> {
         }
     }
 
-    async fn propose(&mut self, expected: u64, next: &Mapping) {
+    async fn propose(&mut self, expected: u64, next: &Mapping, continues: &Continues) {
         let epoch = next.epoch;
         let outcome = match self.coordinator.propose(expected, encode(next)).await {
             Ok(Proposed::Taken) => {
                 self.cluster.shown.note_proposed();
                 tracing::info!(epoch, "proposed a mapping");
+                self.cluster.shown.note_lossy(continues.lossy());
+                log_continues(continues);
                 Outcome::Taken
             }
             Ok(Proposed::Behind(_) | Proposed::NotAlive) => Outcome::Passed,
@@ -380,7 +383,10 @@ fn log_halted(halted: &Halted) {
              cluster-accept-loss yes"
         );
     }
-    for ((loss, node), slots) in &halted.continue_at {
+}
+
+fn log_continues(continues: &Continues) {
+    for ((loss, node), slots) in &continues.at {
         let why = match loss {
             Loss::None => {
                 tracing::info!(%node, slots, "all copies of slots had stopped; the best one continues");
@@ -391,9 +397,7 @@ fn log_halted(halted: &Halted) {
             Loss::Past => {
                 "the only copies are in folders from the past, or cluster-accept-loss is set"
             }
-            Loss::Empty => {
-                "no copy is left, and they continue empty; if they are not served, see docs/operations/faults/all-stopped.md"
-            }
+            Loss::Empty => "no copy is left, and they continue empty",
         };
         tracing::error!(
             %node, slots, why,

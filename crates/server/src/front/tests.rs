@@ -6,6 +6,7 @@ use crate::config::Config;
 use rufous_base::limits::MAX_PIPELINE_IN_FLIGHT;
 use rufous_base::rng::Rng;
 use rufous_base::{ConnInfo, Origin};
+use std::sync::Arc;
 
 /// A request of words separated by blanks, as RESP.
 fn resp(request: &str) -> Vec<u8> {
@@ -337,5 +338,23 @@ fn replies_that_are_made_while_they_are_sent_keep_their_place() {
             got.len(),
             replies.len()
         );
+    }
+}
+
+#[test]
+fn no_client_is_served_before_all_workers_have_loaded() {
+    let mut rig = Rig::new(2);
+    let shared = Arc::clone(&rig.fronts[0].shared);
+    shared.loading.begin(2);
+    let clients = [rig.connect(0), rig.connect(1)];
+    for _ in 0..2 {
+        for client in clients {
+            let loading = "-LOADING Rufous is loading the dataset in memory (100 % so far)\r\n";
+            rig.check_on(client, "GET k", loading);
+        }
+        shared.loading.finish_worker();
+    }
+    for client in clients {
+        rig.check_on(client, "GET k", "$-1\r\n");
     }
 }

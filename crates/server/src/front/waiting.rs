@@ -7,10 +7,12 @@ use rufous_command::{Failure, Flags, Spec};
 use rufous_kernel::{Batch, Header};
 
 impl Front {
-    /// Whether a request has to be refused because the data is not loaded yet.
+    /// Whether a request has to be refused because the data is not loaded yet. A client that was
+    /// served by the first worker that is ready could meet one that is not by its next connection.
     #[inline]
     pub(crate) fn refuses_while_loading(&self, spec: &Spec) -> bool {
-        (self.durability.loading || self.declared.is_awaited()) && !spec.flags.has(Flags::LOADING)
+        let loads = self.durability.loading || self.declared.is_awaited();
+        (loads || self.shared.loading.is_loading()) && !spec.flags.has(Flags::LOADING)
     }
 
     pub(crate) fn loading_failure(&self) -> Failure {

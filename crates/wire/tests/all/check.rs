@@ -226,6 +226,13 @@ fn mappings_and_messages_of_chains_come_back_as_they_were() {
     };
     let old = rufous_mapping::Mapping::try_from(&old).expect("sound");
     assert!(old.members.values().all(|member| member.workers == 1));
+    for name in ["mapping-waiting", "mapping-born"] {
+        let Some(Body::Mapping(wire)) = golden(name).body else {
+            panic!("a mapping");
+        };
+        let mapping = rufous_mapping::Mapping::try_from(&wire).expect("sound");
+        assert_eq!(Mapping::from(&mapping), wire, "{name}");
+    }
     let mut of_chains = 0;
     for (name, class, envelope) in crate::common::all() {
         let (node, worker) = (NodeNo(5), envelope.from as u16);

@@ -5,6 +5,7 @@ use super::super::node::Node;
 use super::World;
 use rufous_mapping::planner::{self, Copy, Limits, Report, Seen};
 use rufous_mapping::{Chain, Chains, Folder, Mapping, Member, NodeId, NodeNo, Phase};
+use rufous_wire::mapping::{decode, encode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ pub(super) struct Coordinator {
     /// When it last received a message from each node.
     heard: BTreeMap<NodeNo, u64>,
     pub(super) away_until: u64,
+    /// The operator accepts that writes are lost which no node has.
+    pub(super) accepts: bool,
 }
 
 pub(super) fn id_of(no: NodeNo) -> NodeId {
@@ -78,6 +81,7 @@ impl Coordinator {
             held: BTreeMap::new(),
             heard: nodes.keys().map(|no| (*no, 0)).collect(),
             away_until: 0,
+            accepts: false,
         }
     }
 
@@ -108,7 +112,7 @@ impl Coordinator {
     fn hear_held(&mut self) {
         self.seen.held.clear();
         for (no, (incarnation, keeps_all, slots)) in &self.held {
-            let mut report = Report::new(*incarnation, true, false);
+            let mut report = Report::new(*incarnation, true, self.accepts);
             report.keeps_all = *keeps_all;
             for (range, chain) in self.mapping.chains.ranges() {
                 if chain.phase == Phase::Acts {
@@ -207,6 +211,8 @@ impl World {
         if let Err(wrong) = next.check().and(next.follows(mapping)) {
             panic!("the planner says what may not be: {wrong}");
         }
+        // As nodes receive it.
+        let next = decode(&encode(&next)).expect("valid");
         seen.learned.clear();
         *told = Arc::new(looked_at(&next));
         let before = std::mem::replace(mapping, Arc::new(next));

@@ -112,13 +112,13 @@ impl World {
         }
     }
 
-    fn node(&mut self, no: NodeNo, change: impl FnOnce(&mut Node)) {
+    pub(super) fn node(&mut self, no: NodeNo, change: impl FnOnce(&mut Node)) {
         if let Some(node) = self.nodes.get_mut(&no) {
             change(node);
         }
     }
 
-    fn stop(&mut self, no: NodeNo) {
+    pub(super) fn stop(&mut self, no: NodeNo) {
         self.node(no, Node::stop);
         self.network.forget(no);
         self.clients.lose(no);
@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    fn restart(&mut self, numbers: &[NodeNo]) {
+    pub(super) fn restart(&mut self, numbers: &[NodeNo]) {
         numbers.iter().for_each(|no| self.stop(*no));
         numbers.iter().for_each(|no| self.start(*no));
     }

@@ -2,14 +2,14 @@
 
 use super::ChainHost;
 use super::late::Waits;
-use super::view::Needs;
+use super::view::{Needs, UNMAPPED};
 use super::withheld::{Fate, Item};
 use crate::placement::Placement;
 use crate::planted::{self, Planted};
 use rufous_base::Now;
 use rufous_base::slot::slot_of;
 use rufous_chain::{Replica, planted as chain};
-use rufous_mapping::NodeNo;
+use rufous_mapping::{Mapping, NodeNo, Phase};
 use std::collections::BTreeMap;
 
 /// Whether replies wait for all writes of the worker, by mistake.
@@ -184,17 +184,17 @@ impl ChainHost {
             ));
         }
         let mapping = replica.mapping()?;
-        let others = mapping.chains.of(slot).named();
+        let chain = mapping.chains.of(slot);
+        // A chain that has lost a node waits, too, until that is confirmed.
+        let others = chain.named().chain(chain.former());
         let others: Vec<NodeNo> = others.filter(|no| *no != replica.me()).collect();
         let ailing = others
             .iter()
             .find_map(|no| Some((no, self.ailing.get(no)?)));
-        let name = |no: &NodeNo| match mapping.members.get(no) {
-            Some(member) => format!("node {} at {}", no.0, member.cluster),
-            None => format!("node {}", no.0),
-        };
+        let name = |no: &NodeNo| name_of(mapping, *no);
         let (named, why) = match ailing {
             Some((no, why)) => (name(no), why.as_str()),
+            None if others.is_empty() => ("a node that was replaced".into(), "it was lost"),
             None => {
                 let named: Vec<String> = others.iter().map(name).collect();
                 (named.join(" or "), "it does not answer")
@@ -204,6 +204,33 @@ impl ChainHost {
             "CLUSTERDOWN {named} has a copy of the slot and does not acknowledge earlier writes ({why}); \
              CLUSTER STATUS shows whether it is replaced; send it again"
         ))
+    }
+
+    /// What a slot that no node serves waits for, if that is known.
+    pub(super) fn why_waits(&self, slot: u16) -> Option<String> {
+        let mapping = self.replica.as_ref().and_then(Replica::mapping);
+        let Some(mapping) = mapping else {
+            return Some(UNMAPPED.to_owned());
+        };
+        let chain = mapping.chains.of(slot);
+        let named: Vec<String> = chain
+            .members
+            .iter()
+            .map(|no| name_of(mapping, *no))
+            .collect();
+        match chain.phase {
+            Phase::Acts => None,
+            Phase::Confirms { .. } => Some(format!(
+                "CLUSTERDOWN A node with a copy of the slot was lost, and {} has yet to confirm that it has one; \
+                 send it again",
+                named.join(" or ")
+            )),
+            Phase::Halted { .. } => Some(format!(
+                "CLUSTERDOWN All copies of the slot have stopped: it is served when {} have started and reported what \
+                 they have; CLUSTER STATUS shows which do not run; send it again",
+                named.join(" and ")
+            )),
+        }
     }
 
     #[inline]
@@ -220,4 +247,11 @@ impl ChainHost {
     pub(in crate::worker) fn take_released(&mut self) -> Vec<(Item, Fate)> {
         self.withheld.take_ended()
     }
+}
+
+fn name_of(mapping: &Mapping, no: NodeNo) -> String {
+    mapping.members.get(&no).map_or_else(
+        || format!("node {}", no.0),
+        |member| format!("node {} at {}", no.0, member.cluster),
+    )
 }

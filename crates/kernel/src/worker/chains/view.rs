@@ -12,6 +12,9 @@ use std::borrow::Cow;
 
 pub(in crate::worker) const UNSERVED: &str = "CLUSTERDOWN Hash slot not served: its nodes do not reach one another, \
                                               or have yet to say what they have; send it again";
+/// The reply where no mapping is in force that has this start of the node.
+pub(in crate::worker) const UNMAPPED: &str = "CLUSTERDOWN The node has started, and the other nodes have not taken it back \
+                                              yet: see CLUSTER STATUS; send it again";
 const MOVED: &str = "TRYAGAIN The keys have just moved to another node; send it again";
 
 /// The reply to commands that write keys of several slots, of which some have copies at other nodes.
@@ -148,10 +151,11 @@ impl SlotView<'_> {
 
     /// Why a request on these keys is refused after it has waited for a slot.
     pub(in crate::worker) fn why_unserved(&self, slot: u16, keys: &[KeyName]) -> Cow<'static, str> {
-        let awaits_nodes = self.awaits_nodes_for(keys);
-        let why = (!awaits_nodes)
-            .then(|| self.chains.why_taken_not(slot))
-            .flatten();
+        if self.awaits_nodes_for(keys) {
+            return Cow::Borrowed(UNSERVED);
+        }
+        let why = self.chains.why_taken_not(slot);
+        let why = why.or_else(|| self.chains.why_waits(slot));
         why.map_or(Cow::Borrowed(UNSERVED), Cow::Owned)
     }
 

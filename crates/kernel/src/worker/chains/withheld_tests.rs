@@ -2,13 +2,14 @@
 
 use super::super::view::Needs;
 use super::super::withheld::{Fate, Item};
-use super::{Node, Said, at, exchange, mapping, pair};
+use super::{ChainSettings, Node, Said, at, exchange, mapping, pair, settings};
 use crate::batch::Batch;
 use crate::worker;
 use rufous_base::slot::slot_of;
 use rufous_base::{Now, Until, WorkerId};
 use rufous_chain::{Message, Refused};
-use rufous_mapping::NodeNo;
+use rufous_mapping::{Chains, Mapping, Members, NodeNo, Phase};
+use std::sync::Arc;
 
 fn item(multi: u64) -> Item {
     Item::Message(
@@ -159,6 +160,67 @@ fn a_slot_whose_writes_are_not_acknowledged_for_long_takes_no_more_and_says_why(
     exchange(&mut nodes, now);
     assert_eq!(nodes[0].serves(now, b"k"), Ok(()));
     assert_eq!(nodes[0].host.why_taken_not(slot_of(b"k")), None);
+}
+
+/// While the chain has yet to confirm that it has lost the node, and also when it has.
+#[test]
+fn a_node_that_was_lost_is_named() {
+    let mut nodes = [Node::new(0), Node::new(1)];
+    let before = mapping(1, &[(b"k", &[0, 1], None)]);
+    nodes.iter_mut().for_each(|node| node.map(at(1), &before));
+    exchange(&mut nodes, at(2));
+    let [head, tail] = &mut nodes;
+    head.set(b"k", b"1");
+    for step in 0..12 {
+        grant_leases(head, tail, at(300_000 * (step + 1)));
+    }
+    let lost = |epoch, phase| {
+        let alone = mapping(epoch, &[(b"k", &[0], None)]);
+        let chains = alone.chains.ranges().map(|(slots, chain)| {
+            let mut chain = *chain;
+            if slots.contains(&slot_of(b"k")) {
+                chain.phase = phase;
+            }
+            (slots, chain)
+        });
+        let chains = Chains::of_ranges(chains).expect("all slots");
+        Arc::new(Mapping {
+            chains,
+            ..(*alone).clone()
+        })
+    };
+    let former = Members::of(&[NodeNo(1)]).expect("one");
+    let why = |head: &Node| head.host.why_taken_not(slot_of(b"k"));
+    assert!(why(head).is_some_and(|why| why.contains("node 1 at node-1:7000")));
+    head.map(
+        at(3_600_000),
+        &lost(2, Phase::Confirms { former, acted: 1 }),
+    );
+    let told = why(head).expect("its write is not acknowledged");
+    assert!(
+        told.contains("CLUSTERDOWN node 1 at node-1:7000 has a copy"),
+        "{told}"
+    );
+    let waits = head.host.why_waits(slot_of(b"k")).expect("it waits");
+    assert!(
+        waits.contains("node 0 at node-0:7000 has yet to confirm"),
+        "{waits}"
+    );
+    assert_eq!(head.host.why_waits(slot_of(b"alone")), None);
+}
+
+#[test]
+fn a_node_that_has_no_part_in_the_cluster_yet_lets_requests_wait() {
+    let settings = ChainSettings {
+        incarnation: 2,
+        ..settings()
+    };
+    let mut node = Node::with_settings(0, settings);
+    // It has the node as it was before its start.
+    node.map(at(1), &mapping(1, &[(b"k", &[0, 1], None)]));
+    assert_eq!(node.serves(at(2), b"k"), Err(Refused::NotYet));
+    let why = node.host.why_waits(slot_of(b"k")).expect("it waits");
+    assert!(why.contains("have not taken it back yet"), "{why}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Requests that wait for slots, driven by hand, with a real host of chains.
 
-use super::super::chains::{ChainHost, Kept, Needs, SlotView, UNSERVED, tests as chains};
+use super::super::chains::{ChainHost, Kept, Needs, SlotView, UNMAPPED, UNSERVED, tests as chains};
 use super::*;
 use crate::batch::{Door, ReplyRange};
 use crate::keyspace::{Keyspace, Keyspaces, Regime};
@@ -281,9 +281,9 @@ fn a_limited_number_of_requests_waits() {
     for client in 0..MOST as u32 {
         rig.waits(write(client, "k"));
     }
-    let full = (Status::Ready, UNSERVED.to_owned());
+    let full = (Status::Ready, UNMAPPED.to_owned());
     assert_eq!(rig.arrives(write(5_000, "k")), full);
-    let refused = vec![LetGo, replies(5_001, UNSERVED)];
+    let refused = vec![LetGo, replies(5_001, UNMAPPED)];
     assert_eq!(rig.granted(write(5_001, "k")), (false, refused));
     assert_eq!((rig.parking.len(), rig.parking.refused()), (MOST, 2));
     rig.map(1, &[]);

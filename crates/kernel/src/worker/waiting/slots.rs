@@ -3,7 +3,7 @@
 use super::{WaiterId, Waits};
 use crate::batch::Batch;
 use crate::program::Program;
-use crate::worker::chains::{Kept, Needs, SlotView, UNSERVED};
+use crate::worker::chains::{Kept, Needs, SlotView};
 use crate::worker::store::Store;
 use rufous_base::limits::SLOT_PATIENCE_US;
 use rufous_base::slot::slot_of;
@@ -61,7 +61,9 @@ impl Waits {
                 Refused::Elsewhere(_) => {
                     view.refuse_elsewhere::<P>(slot, &header, Kept::Reply, &mut reply);
                 }
-                Refused::NotYet => P::refuse_slot(UNSERVED, header.resp3, &mut reply),
+                Refused::NotYet => {
+                    P::refuse_slot(&view.why_unserved(slot, &[]), header.resp3, &mut reply);
+                }
             }
             let mut batch = Box::<Batch>::default();
             batch.push_reply(header, reply);

@@ -114,3 +114,94 @@ fn a_folder_from_the_past_stays_one_while_its_chains_wait() {
     start(&mut world, 9, 7);
     assert_eq!(folder(&world, no), Folder::After(7));
 }
+
+/// The operator accepts that no copy is left. The members may know that they had the slot: only the
+/// new birth tells them that nothing of it is left.
+#[test]
+fn a_slot_without_any_copy_is_born_again_at_a_member_that_confirms() {
+    for copies in [1, 2] {
+        let mut world = World::new(copies, 2);
+        world.settle();
+        let before = *world.mapping.chains.of(0);
+        world.start(0, 2);
+        world.start(1, 2);
+        while world.step() {
+            world.has_all.iter_mut().for_each(BTreeSet::clear);
+            world.report();
+        }
+        assert!(world.mapping.chains.of(0).is_halted());
+        for no in [NodeNo(0), NodeNo(1)] {
+            let mut report = world.seen.held.of(no).cloned().expect("it reports");
+            report.accepts = true;
+            world.seen.held.hear(no, report);
+        }
+        let halted = world.mapping.clone();
+        let next = next(&halted, &world.seen, &world.limits).expect("it is decided");
+        let chain = *next.chains.of(0);
+        assert_eq!((chain.born, chain.acted()), (next.epoch, next.epoch));
+        assert_eq!(chain.members.len(), 1);
+        // Only then the node has certainly heard of the birth.
+        assert!(matches!(chain.phase, Phase::Confirms { .. }));
+        assert_eq!(chain.holders().count(), before.members.len());
+        world.mapping = next;
+        for has_all in &mut world.has_all {
+            *has_all = world.mapping.chains.of(0).holders().collect();
+        }
+        world.seen.held.clear();
+        assert!(!world.step(), "it has not confirmed");
+        world.report();
+        assert!(world.step());
+        assert_eq!(world.mapping.chains.of(0).phase, Phase::Acts);
+        assert_eq!(world.mapping.chains.of(0).born, chain.born);
+        world.settle();
+        world.check_rest();
+    }
+}
+
+/// A node with an emptied folder is killed before it has its copies again.
+#[test]
+fn an_emptied_folder_is_told_until_a_start_with_all_copies() {
+    let mut world = World::new(2, 3);
+    world.settle();
+    for n in 0..3 {
+        world.start(n, 2);
+    }
+    let emptied = Member {
+        folder: Folder::After(0),
+        ..node(0, 2)
+    };
+    world.seen.alive.insert(emptied.id, emptied);
+    let no = world.number(0).expect("a member");
+    let folder = |world: &World| world.mapping.members[&no].folder;
+    let is_learning = |world: &World| {
+        let mut chains = world.mapping.chains.ranges();
+        chains.any(|(_, chain)| chain.learner == Some(no))
+    };
+    while !is_learning(&world) {
+        assert!(world.step());
+        for has_all in &mut world.has_all {
+            has_all.remove(&no);
+        }
+        world.report();
+    }
+    assert!(!folder(&world).is_behind(), "its later copies count");
+    let start = |world: &mut World, incarnation| {
+        let later = Member {
+            folder: Folder::After(incarnation - 1),
+            ..node(0, incarnation)
+        };
+        world.seen.alive.insert(later.id, later);
+    };
+    start(&mut world, 3);
+    while world.mapping.members[&no].incarnation < 3 {
+        assert!(world.step());
+    }
+    assert_eq!(folder(&world).was(), Some(Was::Empty));
+    assert!(!folder(&world).is_behind());
+    world.settle();
+    world.check_rest();
+    assert_eq!(folder(&world).was(), Some(Was::Empty), "until it starts");
+    start(&mut world, 4);
+    world.settle();
+    assert_eq!(folder(&world), Folder::After(3));
+}

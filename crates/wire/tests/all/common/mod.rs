@@ -36,6 +36,7 @@ fn mapping(workers: u32) -> Mapping {
         after: None,
         behind: false,
         renewed: false,
+        whole: false,
         workers: if no == 1 { workers / 2 } else { workers },
     };
     let owners = |until, nodes: &[u32]| Owners {
@@ -50,6 +51,7 @@ fn mapping(workers: u32) -> Mapping {
         since: 299,
         acted: None,
         former: Vec::new(),
+        confirms: false,
     };
     let weight = |no| Weight {
         no,
@@ -65,6 +67,18 @@ fn mapping(workers: u32) -> Mapping {
         ring: vec![owners(8000, &[1, 3]), owners(16384, &[3, 1])],
         chains: vec![chain(4000, &[1, 3], Some(2)), chain(16384, &[3], None)],
     }
+}
+
+/// A slot without a copy is born again, at a node that was its only one.
+fn born() -> Mapping {
+    let mut mapping = mapping(8);
+    if let Some(chain) = mapping.chains.last_mut() {
+        (chain.born, chain.acted, chain.confirms) = (chain.since, Some(chain.since), true);
+    }
+    if let Some(member) = mapping.members.last_mut() {
+        (member.behind, member.renewed, member.whole) = (true, true, true);
+    }
+    mapping
 }
 
 /// One chain has lost a node, and the other one all of its nodes.
@@ -130,6 +144,7 @@ fn control() -> Vec<Kind> {
         ("mapping", Body::Mapping(mapping(0))),
         ("mapping-workers", Body::Mapping(mapping(8))),
         ("mapping-waiting", Body::Mapping(waiting())),
+        ("mapping-born", Body::Mapping(born())),
         ("ask", Body::Ask(Ask { asked_us })),
         ("grant", Body::Grant(Grant { asked_us })),
         ("learned", Body::Learned(learned())),
