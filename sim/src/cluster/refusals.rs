@@ -3,9 +3,12 @@
 use rufous_base::limits::SLOT_PATIENCE_US;
 
 /// How refusals begin for slots that no node has served for too long.
-const UNSERVED: [&str; 2] = [
+const UNSERVED: [&str; 5] = [
     "TRYAGAIN The transaction's keys ",
     "CLUSTERDOWN Hash slot not served",
+    "CLUSTERDOWN The node has started",
+    "CLUSTERDOWN A node with a copy of the slot was lost",
+    "CLUSTERDOWN All copies of the slot have stopped",
 ];
 /// The clocks of nodes may run faster.
 const LEAST_US: u64 = SLOT_PATIENCE_US / 10 * 9;

@@ -326,7 +326,10 @@ fn a_node_stops_in_time_though_no_copy_acknowledges_its_writes() {
     let port = node.stream.peer_addr().expect("connected").port();
     signal(&other, "-STOP");
     let clients: Vec<TcpStream> = (0..32).map(|n| writes(port, &format!("k{n}"))).collect();
-    std::thread::sleep(Duration::from_millis(100));
+    node.until("all clients are connected", |info| {
+        number(info, "connected_clients") > 32
+    });
+    std::thread::sleep(Duration::from_millis(200));
     let begun = Instant::now();
     node.stream.write_all(b"SHUTDOWN\r\n").expect("sent");
     let ended = node.child.wait().expect("ended");
