@@ -364,8 +364,7 @@ impl World {
         let at = found.connection.as_ref().map(|connection| connection.at);
         let door = at.map(|at| at.door);
         let waited_us = found.asked_us.map(|us| self.engine.now_us - us);
-        // A node that is asked to stop refuses what waits after a while.
-        let stops = at.is_some_and(|at| matches!(self.nodes[at.node].power, Power::Stopping(_)));
+        let stops = at.is_some_and(|at| self.nodes[at.node].may_give_up(self.engine.now_us));
         if door == Some(Door::Redirecting) && !stops && refusals::is_early(text, waited_us) {
             return self.fail(format!("client {client}: {wish:?} has not waited: {text}"));
         }

@@ -8,6 +8,7 @@ use crate::engine::random::Random;
 use crate::node::plan::Mode;
 use crate::node::seat::Seat;
 use rufous_base::disk::DiskOp;
+use rufous_base::limits::LEFT_PATIENCE_US;
 use rufous_base::limits::MAX_STAMP_LEAD_US;
 use rufous_base::{Now, WorkerId};
 use rufous_cluster::control::Control;
@@ -123,6 +124,12 @@ impl Node {
             at += 1;
         }
         at
+    }
+
+    /// Whether it may refuse what waits: it was asked to stop long enough ago. Its clock may run faster.
+    pub(super) fn may_give_up(&self, now_us: u64) -> bool {
+        let stops = matches!(self.power, Power::Stopping(_));
+        stops && now_us >= self.stop_us + LEFT_PATIENCE_US / 10 * 9
     }
 
     pub(super) fn is_up(&self) -> bool {

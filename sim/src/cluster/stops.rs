@@ -118,7 +118,9 @@ impl World {
     /// A node that stops does not wait for long for nodes that replace it.
     fn look_at_stop(&mut self, node: usize, worker: usize) {
         let found = &self.nodes[node];
-        let us = self.engine.now_us.saturating_sub(found.stop_us);
+        // A process that is stopped does not see that it has left the coordinator.
+        let since_us = found.stop_us.max(found.paused_until_us);
+        let us = self.engine.now_us.saturating_sub(since_us);
         let awaits = found.seats[worker].front.kernel.awaits_chains();
         if matches!(found.power, Power::Stopping(_)) && awaits && us > STOP_US {
             self.fail(format!(

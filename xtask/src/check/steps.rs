@@ -162,9 +162,10 @@ fn simulate(_full: bool) -> Result<Outcome> {
     process::build_tests()?;
     let failures = sim::run_short()?;
     let note = "cargo xtask sim --scenario NAME --seeds N -- --twice, for each scenario";
+    let outcome = Outcome::of(failures.is_empty(), note);
     Ok(Outcome {
-        failures: failures.clone(),
-        ..Outcome::of(failures.is_empty(), note)
+        failures,
+        ..outcome
     })
 }
 
@@ -221,9 +222,10 @@ fn fuzzing(full: bool) -> Result<Outcome> {
         seconds,
         target: None,
     })?;
+    let outcome = Outcome::of(failures.is_empty(), format!("{seconds} s for each target"));
     Ok(Outcome {
-        failures: failures.clone(),
-        ..Outcome::of(failures.is_empty(), format!("{seconds} s for each target"))
+        failures,
+        ..outcome
     })
 }
 
