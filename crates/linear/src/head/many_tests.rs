@@ -1,7 +1,7 @@
 //! How often transactions are compared while many are open: that must not grow with them.
 
 use super::{Head, State};
-use crate::{Book, Message, Part, Stamp, Standing, Transaction, TxnId, Typed};
+use crate::{Book, Message, Output, Part, Stamp, Standing, Transaction, TxnId, Typed};
 use rufous_datatype::key::{Held, Key, Op, Typed as Of, Value};
 use rufous_datatype::text;
 use std::sync::Arc;
@@ -81,6 +81,15 @@ fn backward(number: u64, time: u64) -> Message<Increment> {
     }
 }
 
+/// The final stamp of one arrives: what the head puts out, and how many comparisons that takes.
+fn settle(head: &mut Head<Increment>, number: u64) -> (Vec<Output<Increment>>, u64) {
+    let before = head.index.compared();
+    let mut out = Vec::new();
+    let message = backward(number, MANY + number);
+    head.on_message(Some(2), message, &mut Numbers, &mut out);
+    (out, head.index.compared() - before)
+}
+
 #[test]
 fn open_transactions_of_other_keys_are_not_compared() {
     let (counts, mut head) = open(|number| number, &increment(1, true));
@@ -88,10 +97,8 @@ fn open_transactions_of_other_keys_are_not_compared() {
     assert!(counts.iter().all(|count| *count == counts[0]), "{counts:?}");
     assert!(counts[0] <= 2, "{counts:?}");
     for number in 1..=MANY {
-        let before = head.index.compared();
-        let message = backward(number, MANY + number);
-        head.on_message(Some(2), message, &mut Numbers, &mut Vec::new());
-        assert!(head.index.compared() - before <= 2);
+        let (_, compared) = settle(&mut head, number);
+        assert!(compared <= 2);
     }
 }
 
@@ -101,16 +108,9 @@ fn counts_that_hold_one_key_are_compared_at_once() {
     assert!(counts.iter().all(|count| *count <= 2), "{counts:?}");
     // Independent ones are applied as their stamps become known, the last one first.
     for number in (1..=MANY).rev() {
-        let before = head.index.compared();
-        let mut out = Vec::new();
-        head.on_message(
-            Some(2),
-            backward(number, MANY + number),
-            &mut Numbers,
-            &mut out,
-        );
+        let (out, compared) = settle(&mut head, number);
         assert!(!out.is_empty(), "it is applied");
-        assert!(head.index.compared() - before <= 3, "{number}");
+        assert!(compared <= 3, "{number}");
     }
 }
 
@@ -119,15 +119,8 @@ fn dependent_ones_on_one_key_are_compared_with_the_one_before() {
     let (counts, mut head) = open(|_| 1, &increment(1, true));
     assert!(counts.iter().all(|count| *count <= 2), "{counts:?}");
     for number in (2..=MANY).rev() {
-        let before = head.index.compared();
-        let mut out = Vec::new();
-        head.on_message(
-            Some(2),
-            backward(number, MANY + number),
-            &mut Numbers,
-            &mut out,
-        );
+        let (out, compared) = settle(&mut head, number);
         assert_eq!(out, [], "it waits for the first one");
-        assert!(head.index.compared() - before <= 4, "{number}");
+        assert!(compared <= 4, "{number}");
     }
 }

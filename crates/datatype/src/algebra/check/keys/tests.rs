@@ -102,45 +102,22 @@ fn a_reply_that_is_forgotten_to_be_shown_is_found() {
     });
 }
 
+/// What is held, without a condition of one kind.
+fn without<'a>(held: &Held<'a>, forgotten: Condition) -> Held<'a> {
+    let mut held = *held;
+    if held.condition == forgotten {
+        held.condition = Condition::None;
+    }
+    held
+}
+
 #[test]
 fn conditions_that_are_forgotten_are_found() {
-    for forgotten in [Condition::Own, Condition::Version] {
-        let rule: Rule = match forgotten {
-            Condition::Own => |a, b, standing| {
-                let of = |condition| {
-                    if condition == Condition::Own {
-                        Condition::None
-                    } else {
-                        condition
-                    }
-                };
-                rule(
-                    &Held {
-                        condition: of(a.condition),
-                        ..*a
-                    },
-                    b,
-                    standing,
-                )
-            },
-            _ => |a, b, standing| {
-                let of = |condition| {
-                    if condition == Condition::Version {
-                        Condition::None
-                    } else {
-                        condition
-                    }
-                };
-                rule(
-                    &Held {
-                        condition: of(a.condition),
-                        ..*a
-                    },
-                    b,
-                    standing,
-                )
-            },
-        };
+    let rules: [Rule; 2] = [
+        |a, b, standing| rule(&without(a, Condition::Own), b, standing),
+        |a, b, standing| rule(&without(a, Condition::Version), b, standing),
+    ];
+    for rule in rules {
         found(Type::Set, "observed", rule);
     }
 }
