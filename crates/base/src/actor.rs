@@ -61,7 +61,7 @@ pub enum Input<'a, M> {
     /// A connection was opened, by the peer or by this node.
     Opened { conn: ConnId, info: ConnInfo },
     /// A connection of [`Effects::dials`] could not be made.
-    Undialled { token: u64, why: String },
+    Undialled { token: u64, error: DialError },
     /// What one turn has read, each connection at most once.
     Received { bytes: &'a [u8], reads: &'a [Read] },
     /// The last step left work over (`Effects::more`); `bytes` are those of
@@ -148,6 +148,14 @@ pub struct Dial {
     pub to: String,
     /// How long it may take.
     pub within_us: u64,
+}
+
+/// Why a connection of [`Dial`] could not be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DialError {
+    /// Each of the host's addresses refused it: no process listens there.
+    pub is_refused: bool,
+    pub why: String,
 }
 
 /// Replies for one connection: from `start` to `end` (marks of `Effects::output`).

@@ -30,8 +30,8 @@ pub mod slot;
 pub mod time;
 
 pub use actor::{
-    Actor, Backlog, Close, ConnInfo, Dial, Effects, Garbage, Input, NodeEffect, Origin, Read,
-    Sends, Until, Write,
+    Actor, Backlog, Close, ConnInfo, Dial, DialError, Effects, Garbage, Input, NodeEffect, Origin,
+    Read, Sends, Until, Write,
 };
 pub use args::{Args, BigArg, Span};
 pub use ids::{ConnId, NodeId, WorkerId};

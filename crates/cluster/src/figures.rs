@@ -23,6 +23,8 @@ pub struct Figures {
     pub sessions: u64,
     pub dials: u64,
     pub dial_errors: u64,
+    /// Nodes whose process has ended, as their machine refused a connection after a session.
+    pub gone: u64,
     /// Sessions that this side ended, by reason.
     pub refused: BTreeMap<u32, u64>,
     /// Sessions that the other side ended.
@@ -97,6 +99,7 @@ impl Figures {
         self.sessions += other.sessions;
         self.dials += other.dials;
         self.dial_errors += other.dial_errors;
+        self.gone += other.gone;
         for (code, count) in other.refused {
             *self.refused.entry(code).or_default() += count;
         }

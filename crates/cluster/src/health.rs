@@ -26,6 +26,8 @@ struct Reported {
     serves: BTreeSet<u16>,
     /// Members that announce that they do.
     serving: BTreeSet<NodeNo>,
+    /// Nodes whose process has ended, with the start that had it.
+    gone: BTreeMap<NodeNo, u64>,
     /// By worker.
     unserved: BTreeMap<u16, Unserved>,
     /// Members that cannot take writes, as they announce, and why.
@@ -44,6 +46,21 @@ impl Board {
     /// The nodes that a worker has heard lately on its sessions.
     pub(crate) fn hears(&self, worker: u16, nodes: BTreeSet<NodeNo>) {
         self.lock().hears.insert(worker, nodes);
+    }
+
+    /// This start of a node has ended: it had a session, and no process listens at its address.
+    pub(crate) fn gone(&self, no: NodeNo, incarnation: u64) {
+        self.lock().gone.insert(no, incarnation);
+    }
+
+    /// A session with a node has begun.
+    pub(crate) fn begins(&self, no: NodeNo) {
+        self.lock().gone.remove(&no);
+    }
+
+    /// Nodes whose process has ended, with the start that had it, as far as this node knows.
+    pub fn ended(&self) -> BTreeMap<NodeNo, u64> {
+        self.lock().gone.clone()
     }
 
     /// Why a worker cannot take writes, if it cannot.

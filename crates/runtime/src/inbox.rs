@@ -6,8 +6,8 @@
 //! thread, between two turns, so the lock is hardly ever contended.
 
 use crate::ring::Bell;
-use rufous_base::ConnInfo;
 use rufous_base::disk::DiskDone;
+use rufous_base::{ConnInfo, DialError};
 use rustls::Connection;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
@@ -29,7 +29,7 @@ pub(crate) enum Order {
     /// Tell the actor.
     Undialled {
         token: u64,
-        why: String,
+        error: DialError,
     },
     /// Take what waits in the worker's [`crate::mail::Mail`].
     Mail,

@@ -253,8 +253,8 @@ impl<A: Actor> Worker<A> {
         for order in orders.drain(..) {
             match order {
                 Order::Open(incoming, info) => self.open(incoming, info),
-                Order::Undialled { token, why } => {
-                    self.driven.step(Input::Undialled { token, why }, &[]);
+                Order::Undialled { token, error } => {
+                    self.driven.step(Input::Undialled { token, error }, &[]);
                 }
                 Order::Mail => {
                     for message in self.parts.teller.of(self.parts.id).take() {

@@ -5,7 +5,7 @@
 use super::node::Power;
 use super::world::{What, World};
 use crate::node::seat::Arrival;
-use rufous_base::{Close, ConnId, ConnInfo, Dial, Origin};
+use rufous_base::{Close, ConnId, ConnInfo, Dial, DialError, Origin};
 use std::collections::VecDeque;
 
 /// What is at one end.
@@ -251,8 +251,8 @@ impl World {
         let to = node_of(&dial.to).filter(|to| *to < self.nodes.len());
         let life = self.nodes[node].life;
         let Some(to) = to else {
-            let why = "no such address".to_owned();
-            return self.arrive(node, worker, Arrival::Undialled(dial.token, why));
+            let error = unreached("no such address");
+            return self.arrive(node, worker, Arrival::Undialled(dial.token, error));
         };
         let at = self.engine.now_us + self.delay();
         let until = self.engine.now_us + dial.within_us;
@@ -276,11 +276,26 @@ impl World {
         until: u64,
     ) {
         if self.parted(node, to).is_some() {
-            return self.push(until, Some((node, life)), What::Undialled { worker, token });
+            let error = unreached("no answer in time");
+            let late = What::Undialled {
+                worker,
+                token,
+                error,
+            };
+            return self.push(until, Some((node, life)), late);
         }
         if self.nodes[to].power != Power::Up {
             let at = self.engine.now_us + self.delay();
-            return self.push(at, Some((node, life)), What::Undialled { worker, token });
+            let error = DialError {
+                is_refused: true,
+                ..unreached("connection refused")
+            };
+            let refused = What::Undialled {
+                worker,
+                token,
+                error,
+            };
+            return self.push(at, Some((node, life)), refused);
         }
         let acceptor = self.network.index(self.nodes[to].workers);
         let conn = self.nodes[to].seats[acceptor].new_connection();
@@ -364,8 +379,15 @@ impl World {
         };
         self.wires[wire].open[0] = false;
         self.send(wire, 0, Piece::End);
-        let why = "it took too long".to_owned();
-        self.arrive(node, worker, Arrival::Undialled(token, why));
+        let error = unreached("it took too long");
+        self.arrive(node, worker, Arrival::Undialled(token, error));
+    }
+}
+
+fn unreached(why: &str) -> DialError {
+    DialError {
+        is_refused: false,
+        why: why.to_owned(),
     }
 }
 

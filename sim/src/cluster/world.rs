@@ -17,6 +17,7 @@ use crate::engine::{Engine, Fault};
 use crate::history::History;
 use crate::node::seat::{Arrival, Left};
 use crate::node::workload::Unique;
+use rufous_base::DialError;
 use rufous_mapping::Mapping;
 use rufous_server::front::Message;
 use std::collections::BTreeMap;
@@ -53,6 +54,7 @@ pub(super) enum What {
     Undialled {
         worker: usize,
         token: u64,
+        error: DialError,
     },
     GivenUp {
         wire: usize,
@@ -216,10 +218,11 @@ impl World {
                 token,
                 until,
             } => self.on_dialled((node, worker, life), to, token, until),
-            What::Undialled { worker, token } => {
-                let why = "nobody there".to_owned();
-                self.arrive(node, worker, Arrival::Undialled(token, why));
-            }
+            What::Undialled {
+                worker,
+                token,
+                error,
+            } => self.arrive(node, worker, Arrival::Undialled(token, error)),
             What::GivenUp { wire, token } => self.on_given_up(node, wire, token),
             What::Tell { worker, mapping } => self.on_tell(node, worker, mapping),
             What::Act(client) => self.on_act(client),

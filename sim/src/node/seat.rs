@@ -9,8 +9,8 @@ use crate::engine::trace::show;
 use gate::{Gate, Turn};
 use rufous_base::disk::{DiskDone, DiskRequest, Lane};
 use rufous_base::{
-    Actor, Close, ConnId, ConnInfo, Dial, Effects, Input, NodeEffect, Now, Output, Read, Until,
-    WorkerId,
+    Actor, Close, ConnId, ConnInfo, Dial, DialError, Effects, Input, NodeEffect, Now, Output, Read,
+    Until, WorkerId,
 };
 use rufous_kernel::planted::{self, Planted};
 use rufous_server::front::{Front, Message};
@@ -23,7 +23,7 @@ pub enum Arrival {
     Message(WorkerId, Message),
     /// From a thread of the node that is no worker.
     Told(Message),
-    Undialled(u64, String),
+    Undialled(u64, DialError),
     Drained(ConnId),
     Ended(ConnId),
     Closed(ConnId),
@@ -276,9 +276,9 @@ impl Seat {
                 Input::Message { from, message },
             ),
             Arrival::Told(message) => ("told".into(), Input::Told { message }),
-            Arrival::Undialled(token, why) => (
-                format!("undialled {token}: {why}"),
-                Input::Undialled { token, why },
+            Arrival::Undialled(token, error) => (
+                format!("undialled {token}: {}", error.why),
+                Input::Undialled { token, error },
             ),
             Arrival::Disk(done) => (
                 format!("disk {} {}", done.id, outcome(&done)),

@@ -26,6 +26,32 @@ pub(super) fn has_all(mapping: &Mapping, me: NodeId) -> bool {
     own.is_some() && heads.all(|head| head == own)
 }
 
+/// The node that plans, and those that would do so instead: the leader, then the other live members by
+/// their numbers, without those whose process has ended.
+pub(super) fn planners<'a>(
+    mapping: Option<&'a Mapping>,
+    view: &'a View<'_>,
+) -> impl Iterator<Item = NodeId> + 'a {
+    let members = mapping.into_iter().flat_map(|mapping| &mapping.members);
+    let is_alive = |member: &Member| {
+        let now = view.alive.get(&member.id);
+        now.is_some_and(|now| now.incarnation == member.incarnation)
+    };
+    let live = members.filter(move |(_, member)| is_alive(member));
+    let others = live.map(|(_, member)| member.id);
+    let others = others.filter(|id| Some(*id) != view.leader);
+    let has_ended = move |id: &NodeId| {
+        let no = mapping.and_then(|mapping| mapping.number_of(*id));
+        let ended = no.and_then(|no| view.ended.get(&no));
+        let now = view.alive.get(id).map(|now| now.incarnation);
+        ended.is_some() && ended.copied() == now
+    };
+    view.leader
+        .into_iter()
+        .chain(others)
+        .filter(move |id| !has_ended(id))
+}
+
 /// Whether the next epoch may be proposed.
 pub(super) fn is_time(
     proposed_us: Option<u64>,

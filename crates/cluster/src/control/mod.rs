@@ -8,7 +8,8 @@
 //! Invariants:
 //! 1. A mapping is checked before any worker is told of it: the coordinator stores bytes that
 //!    any client of it could have written.
-//! 2. The leader is a hint. Of two proposals for one epoch the coordinator takes one.
+//! 2. The leader is a hint. Of two proposals for one epoch the coordinator takes one. So another
+//!    node plans for a leader whose process has ended, until the coordinator names the next one.
 //! 3. No request waits for the control.
 //! 4. No mapping is applied that is not one of those that followed the last known one: a coordinator
 //!    that was restored to an earlier state hands out epochs a second time. From then on nothing is
@@ -85,6 +86,8 @@ pub struct View<'a> {
     /// Whether the coordinator counts this node as alive.
     pub is_member: bool,
     pub leader: Option<NodeId>,
+    /// Starts of members that have ended, as this node knows: the coordinator may count them as alive still.
+    pub ended: BTreeMap<NodeNo, u64>,
     pub stored: Option<Stored<'a>>,
     /// The epoch that the coordinator has now, if that of `stored` is one that it had earlier.
     pub behind: Option<u64>,
@@ -341,9 +344,15 @@ impl Control {
         }));
     }
 
+    /// The node that plans.
+    pub fn leader(&self, view: &View<'_>) -> Option<NodeId> {
+        judged::planners(self.mapping.as_deref(), view).next()
+    }
+
     /// The tail of a chain knows what its learner has; the leader needs this.
     fn report(&self, view: &View<'_>, actions: &mut Vec<Action>) {
-        let leader = view.leader.filter(|leader| *leader != self.settings.me);
+        let leader = self.leader(view);
+        let leader = leader.filter(|leader| *leader != self.settings.me);
         let mapping = self.mapping.as_ref();
         let to = leader.and_then(|leader| mapping?.number_of(leader));
         actions.extend(to.map(|to| Action::Report { to }));
@@ -382,11 +391,9 @@ impl Control {
 
     /// Proposes the next epoch, if this node is the leader and there is one.
     fn plan(&mut self, now_us: u64, view: &View<'_>, actions: &mut Vec<Action>) {
-        let leads = view.is_current && view.is_member && view.leader == Some(self.settings.me);
-        if !leads || self.is_behind {
+        if !self.leads(now_us, view) {
             // A later term as leader measures from its own start.
             self.away.clear();
-            self.reach.forget();
             self.unfit.clear();
             self.halted = Halted::default();
             actions.push(Action::ForgetReports);
@@ -445,6 +452,23 @@ impl Control {
                 continues,
             });
         }
+    }
+
+    /// Whether this node plans. The next that would do so has to know which members have heard one
+    /// another.
+    fn leads(&mut self, now_us: u64, view: &View<'_>) -> bool {
+        let planners = judged::planners(self.mapping.as_deref(), view);
+        let own = planners.take(2).position(|id| id == self.settings.me);
+        let takes_part = view.is_current && view.is_member && !self.is_behind;
+        match (own.filter(|_| takes_part), &self.mapping) {
+            (Some(0), _) => return true,
+            (Some(_), Some(mapping)) => {
+                let (alive, health) = (&view.alive, &view.health);
+                self.reach.look(mapping, alive, health, now_us);
+            }
+            _ => self.reach.forget(),
+        }
+        false
     }
 
     fn is_news(&mut self, what: &str) -> bool {

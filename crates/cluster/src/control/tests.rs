@@ -1,5 +1,7 @@
 //! Observation in, expected actions out.
 
+mod leaders;
+
 use super::*;
 use rufous_base::limits::EPOCHS_APART_US;
 use rufous_wire::mapping::{encode, encode_member};

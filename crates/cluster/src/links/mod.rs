@@ -6,6 +6,7 @@ mod entrance;
 mod link;
 mod parked;
 mod passing;
+mod probes;
 mod routes;
 #[cfg(test)]
 mod tests;
@@ -43,6 +44,7 @@ pub struct Links {
     links: BTreeMap<u32, Link>,
     routes: BTreeMap<NodeNo, Route>,
     attempts: BTreeMap<NodeNo, Attempt>,
+    probes: probes::Probes,
     entrance: Entrance,
     dialled: u64,
     /// When each node was last heard on a session of this worker.
@@ -65,6 +67,7 @@ impl Links {
             links: BTreeMap::new(),
             routes: BTreeMap::new(),
             attempts: BTreeMap::new(),
+            probes: probes::Probes::default(),
             entrance: Entrance::default(),
             dialled: 0,
             last_heard: BTreeMap::new(),
@@ -128,6 +131,9 @@ impl Links {
         fx: &mut Effects<impl From<PeerMessage>>,
     ) {
         let dialled = match info.origin {
+            Origin::Dialled { token } if self.probes.on_taken(now, token) => {
+                return fx.at_once.closes.push((conn, Close::Now));
+            }
             Origin::Dialled { token } => match self.on_dialled(token) {
                 Some(no) => Some(no),
                 None => return fx.at_once.closes.push((conn, Close::Now)),
@@ -294,6 +300,7 @@ impl Links {
         });
         fx.backlogs.push((link.conn, Backlog::Node));
         self.figures.sessions += 1;
+        self.common.health.begins(no);
         tracing::info!(node = %no, address = link.address, epoch, version, "connected to a node");
         self.tell_others(&PeerMessage::Up(no, session), fx);
     }
@@ -392,23 +399,6 @@ impl Links {
         }
         self.lines.1 += 1;
         self.lines.1 <= MAX_LINES
-    }
-
-    /// The connection is closed.
-    pub fn on_closed(&mut self, now: Now, conn: ConnId, fx: &mut Effects<impl From<PeerMessage>>) {
-        self.leave_route(conn.slot, fx);
-        let Some(mut link) = self.links.remove(&conn.slot) else {
-            return;
-        };
-        if link.up.is_some() && link.refused_us.is_none() {
-            tracing::info!(address = link.address, "lost the connection to a node");
-        }
-        link.wire.close(&self.common.peers);
-        self.figures.past.add(&link.traffic);
-        if let Some(no) = link.dialled {
-            let lasted = link.up.map(|up| now.mono_us.saturating_sub(up.session.0));
-            self.dial_later(now, no, lasted);
-        }
     }
 
     /// Runs what is due at this time.

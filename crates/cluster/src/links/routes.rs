@@ -4,7 +4,7 @@ use super::Links;
 use crate::peer::{Heard, PeerMessage, Session};
 use crate::way::Routing;
 use rufous_base::limits::{DIAL_PATIENCE_US, DIAL_PAUSE_US, GOOD_SESSION_US, HEARING_US};
-use rufous_base::{Close, Dial, Effects, Now, WorkerId};
+use rufous_base::{Close, ConnId, Dial, DialError, Effects, Now, WorkerId};
 use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::Refused;
 use std::sync::Arc;
@@ -170,6 +170,27 @@ impl Links {
         }
     }
 
+    /// The connection is closed.
+    pub fn on_closed(&mut self, now: Now, conn: ConnId, fx: &mut Effects<impl From<PeerMessage>>) {
+        self.leave_route(conn.slot, fx);
+        let Some(mut link) = self.links.remove(&conn.slot) else {
+            return;
+        };
+        if link.up.is_some() && link.refused_us.is_none() {
+            tracing::info!(address = link.address, "lost the connection to a node");
+        }
+        link.wire.close(&self.common.peers);
+        self.figures.past.add(&link.traffic);
+        match (link.dialled, link.up) {
+            (Some(no), up) => {
+                let lasted = up.map(|up| now.mono_us.saturating_sub(up.session.0));
+                self.dial_later(now, no, lasted);
+            }
+            (None, Some(up)) => self.probes.on_ended(now, up.no),
+            (None, None) => {}
+        }
+    }
+
     /// A connection without a known node makes room for another one.
     pub(super) fn on_too_many(&mut self, slot: u32, fx: &mut Effects<impl From<PeerMessage>>) {
         if let Some(mut link) = self.links.remove(&slot) {
@@ -210,6 +231,23 @@ impl Links {
                 within_us: DIAL_PATIENCE_US,
             });
         }
+        let Self {
+            probes,
+            dialled,
+            routes,
+            ..
+        } = self;
+        let asked = probes.take_due(now, |no| {
+            let asks = mapping.members.contains_key(&no) && !routes.contains_key(&no);
+            *dialled += u64::from(asks);
+            asks.then_some(*dialled << 16 | u64::from(no.0))
+        });
+        self.figures.dials += asked.len() as u64;
+        fx.dials.extend(asked.into_iter().map(|(no, token)| Dial {
+            token,
+            to: mapping.members[&no].peer.clone(),
+            within_us: DIAL_PATIENCE_US,
+        }));
     }
 
     /// The node that a dialled connection reaches, if it is still needed.
@@ -219,18 +257,25 @@ impl Links {
         (attempt.token == Some(token)).then_some(no)
     }
 
-    pub fn on_undialled(&mut self, now: Now, token: u64, why: &str) {
-        let Some(no) = self.on_dialled(token) else {
-            return;
+    /// A connection could not be made. True if it is news that the node's process has ended.
+    pub fn on_undialled(&mut self, now: Now, token: u64, error: &DialError) -> bool {
+        let asked = self.probes.on_failed(token);
+        let dialled = self.on_dialled(token);
+        let Some(no) = asked.or(dialled) else {
+            return false;
         };
         self.figures.dial_errors += 1;
-        if let Some(attempt) = self.attempts.get_mut(&no)
-            && attempt.said != why
+        if let Some(attempt) = self.attempts.get_mut(&no).filter(|_| dialled.is_some())
+            && attempt.said != error.why
         {
+            let why = &error.why;
             tracing::warn!(node = %no, why, "cannot reach a node; trying again");
-            attempt.said = why.to_owned();
+            attempt.said.clone_from(why);
         }
-        self.dial_later(now, no, None);
+        if dialled.is_some() {
+            self.dial_later(now, no, None);
+        }
+        error.is_refused && self.on_gone(now, no)
     }
 
     /// A connection is closed; `lasted_us` is the duration of its session, if there was one.
@@ -245,6 +290,26 @@ impl Links {
         }
         attempt.due_us = now.mono_us + attempt.pause_us;
         attempt.pause_us = (attempt.pause_us * 2).min(DIAL_PAUSE_US.1);
+    }
+
+    /// No process listens where the node was: it is not heard any more, unless it has a session. True
+    /// if that is news.
+    fn on_gone(&mut self, now: Now, no: NodeNo) -> bool {
+        let member = self
+            .mapping
+            .as_ref()
+            .and_then(|mapping| mapping.members.get(&no));
+        let Some(incarnation) = member.map(|member| member.incarnation) else {
+            return false;
+        };
+        if self.reaches(no) || self.last_heard.remove(&no).is_none() {
+            return false;
+        }
+        tracing::info!(node = %no, "a node's process has ended: no process listens at its address");
+        self.figures.gone += 1;
+        self.common.health.gone(no, incarnation);
+        self.tell_heard(now);
+        true
     }
 
     /// Reports the nodes that were heard lately.

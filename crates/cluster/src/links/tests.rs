@@ -261,6 +261,41 @@ fn a_later_session_with_a_node_takes_the_place_of_the_earlier() {
     assert_eq!(world.heard(B, 0), ["ack 5 from n0"]);
 }
 
+/// Where the process goes on, the next session may begin soon.
+#[test]
+fn a_node_whose_process_has_ended_is_unheard_at_once() {
+    for (side, ended) in [(A, None), (A, Some(B)), (B, None), (B, Some(A))] {
+        let mut world = World::new([1, 1], 0);
+        world.pass_ms(200);
+        let other = NodeNo(1 - side as u16);
+        let hears = |world: &World| {
+            let health = world.sides[side].workers[0].common.health.known();
+            health.hears.is_some_and(|nodes| nodes.contains(&other))
+        };
+        assert!(hears(&world));
+        world.ended = ended;
+        let (worker, conn) = world.pipes[0].at[side];
+        world.pipes[0].open = [false; 2];
+        world.with(side, worker, |links, now, fx| {
+            links.on_closed(now, conn, fx)
+        });
+        world.pass_ms(100);
+        assert_eq!(hears(&world), ended.is_none(), "{side} {ended:?}");
+        assert_eq!(world.figures(side).gone, u64::from(ended.is_some()));
+        let ends = |world: &World| world.sides[side].workers[0].common.health.ended();
+        let start = ended.map(|_| (other, 1));
+        assert_eq!(ends(&world), start.into_iter().collect());
+        // It runs again.
+        world.ended = None;
+        let (worker, conn) = world.pipes[0].at[1 - side];
+        world.with(1 - side, worker, |links, now, fx| {
+            links.on_closed(now, conn, fx)
+        });
+        world.pass_ms(10_000);
+        assert!(hears(&world) && ends(&world).is_empty());
+    }
+}
+
 #[test]
 fn who_is_silent_is_given_up_and_who_talks_is_not() {
     let mut world = World::new([1, 1], 0);

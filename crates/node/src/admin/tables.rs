@@ -193,6 +193,7 @@ metrics! {
         rufous_peer_sessions_total "Sessions that began." => |p| p.sessions;
         rufous_peer_dials_total "Connection attempts to nodes." => |p| p.dials;
         rufous_peer_dial_errors_total "Connection attempts that failed." => |p| p.dial_errors;
+        rufous_peer_gone_total "Nodes whose process had ended: a connection after a session was refused." => |p| p.gone;
         rufous_peer_refused_by_total "Sessions refused by the other node." => |p| p.refused_by_peers;
         rufous_peer_strangers_closed_total "Connections closed before their node was known, to make room for others." => |p| p.turned_away;
         rufous_peer_bytes_in_total "Bytes from nodes." => |p| p.traffic().bytes_in;

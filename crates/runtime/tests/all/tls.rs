@@ -288,7 +288,7 @@ fn dialled(dials_with: Option<ClientConfig>, accepts_with: &Tls) -> Result<Vec<u
                     return say(fx, conn, b"hello");
                 }
                 Input::Received { bytes, .. } => Ok(bytes.to_vec()),
-                Input::Undialled { why, .. } => Err(why),
+                Input::Undialled { error, .. } => Err(error.why),
                 Input::Closed { conn } if reached == Some(conn) => Err("closed".into()),
                 _ => return,
             };

@@ -89,6 +89,7 @@ impl<C: Coordinator> Hands<C> {
         loop {
             let view = news.borrow_and_update().clone();
             let observed = self.observe(&view);
+            self.show_view(&observed, view.members.len());
             let actions = self.control.decide(self.now_us(), &observed);
             let serving = self.control.serving(&observed);
             self.cluster.common.health.set_serving(serving);
@@ -119,14 +120,6 @@ impl<C: Coordinator> Hands<C> {
         let me = NodeId(self.cluster.common.local.id);
         let own = self.control.mapping();
         let own = own.and_then(|mapping| mapping.number_of(me));
-        let leads = view.leader == Some(me) && view.is_current && view.is_member;
-        let is_leader = leads && !self.cluster.shown.seen().went_back;
-        self.cluster.shown.set_view(
-            view.is_current,
-            view.is_member,
-            is_leader,
-            view.members.len(),
-        );
         let health = view.members.values();
         let health = health.map(|node| (node.id, decode_health(&node.about)));
         let alive = view.members.values().filter_map(|node| {
@@ -137,6 +130,7 @@ impl<C: Coordinator> Hands<C> {
             is_current: view.is_current,
             is_member: view.is_member,
             leader: view.leader,
+            ended: self.cluster.common.health.ended(),
             stored: view.state.as_ref().map(|state| Stored {
                 epoch: state.epoch,
                 mapping: &state.mapping,
@@ -154,6 +148,15 @@ impl<C: Coordinator> Hands<C> {
             learned: self.cluster.common.reports.known(),
             held: self.cluster.common.reports.held(own),
         }
+    }
+
+    fn show_view(&self, view: &View<'_>, alive: usize) {
+        let me = NodeId(self.cluster.common.local.id);
+        let leads = self.control.leader(view) == Some(me) && view.is_current && view.is_member;
+        let is_leader = leads && !self.cluster.shown.seen().went_back;
+        let (is_current, is_member) = (view.is_current, view.is_member);
+        let shown = &self.cluster.shown;
+        shown.set_view(is_current, is_member, is_leader, alive);
     }
 
     /// Returns why the node has to stop, if it has to.

@@ -7,7 +7,7 @@ use super::redirect::Door;
 use super::{Heard, PeerMessage};
 use crate::config::AppendFsync;
 use crate::front::{Front, Message};
-use rufous_base::{Close, ConnId, ConnInfo, Effects, Now, Read, WorkerId};
+use rufous_base::{Close, ConnId, ConnInfo, DialError, Effects, Now, Read, WorkerId};
 use rufous_cluster::reports::AboutCopies;
 use rufous_kernel::worker::Past;
 use rufous_mapping::NodeNo;
@@ -119,9 +119,11 @@ impl Front {
         }
     }
 
-    pub(crate) fn on_undialled(&mut self, now: Now, token: u64, why: &str) {
-        if let Some(links) = &mut self.links {
-            links.on_undialled(now, token, why);
+    pub(crate) fn on_undialled(&mut self, now: Now, token: u64, error: &DialError) {
+        let links = self.links.as_mut();
+        let is_news = links.is_some_and(|links| links.on_undialled(now, token, error));
+        if let Some(cluster) = self.shared.cluster.as_ref().filter(|_| is_news) {
+            cluster.reported.notify_one();
         }
     }
 

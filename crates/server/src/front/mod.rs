@@ -459,7 +459,7 @@ impl Actor for Front {
                 Some(links) => links.on_closed(now, conn, fx),
                 None => self.on_closed(conn),
             },
-            Input::Undialled { token, why } => self.on_undialled(now, token, &why),
+            Input::Undialled { token, error } => self.on_undialled(now, token, &error),
             Input::Tick => self.on_tick(now, fx),
             Input::Disk(done) => self.on_disk(now, done, fx),
             Input::Stop => {

@@ -4,7 +4,9 @@ use super::super::Links;
 use crate::common::Common;
 use crate::figures::Figures;
 use crate::peer::{Heard, PeerMessage};
-use rufous_base::{ConnId, ConnInfo, Effects, Now, Origin, Output, Read, WorkerId};
+use rufous_base::{
+    Close, ConnId, ConnInfo, DialError, Effects, Now, Origin, Output, Read, WorkerId,
+};
 use rufous_mapping::planner::{self, Limits, Seen};
 use rufous_mapping::{Mapping, Member, NodeId, NodeNo};
 use rufous_wire::message::Ack;
@@ -43,6 +45,8 @@ pub(super) struct World {
     pub(super) accepts: usize,
     /// B reads nothing.
     pub(super) stalled: bool,
+    /// The node whose process has ended.
+    pub(super) ended: Option<usize>,
     /// What A shows to B.
     pub(super) certificate: Option<Arc<[u8]>>,
 }
@@ -152,6 +156,7 @@ impl World {
             pipes: Vec::new(),
             accepts: 0,
             stalled: false,
+            ended: None,
             certificate: None,
         }
     }
@@ -200,9 +205,8 @@ impl World {
             }
         }
         for dial in fx.dials {
-            assert_eq!(side, A, "the lower number dials");
-            assert_eq!(dial.to, "node-2:1");
-            self.connect(worker, Some(dial.token));
+            assert_eq!(dial.to, ["node-2:1", "node-1:1"][side]);
+            self.dial(side, worker, dial.token);
         }
         for conn in fx.at_once.drains {
             if !self.stalled {
@@ -213,6 +217,28 @@ impl World {
         for (conn, _) in fx.at_once.closes {
             self.close(side, worker, conn);
         }
+    }
+
+    /// The lower number dials; the other one only asks whether a process listens.
+    fn dial(&mut self, side: usize, worker: usize, token: u64) {
+        let asked = info(Origin::Dialled { token });
+        if self.ended == Some(1 - side) {
+            return self.with(side, worker, |links, now, _| {
+                let error = DialError {
+                    is_refused: true,
+                    why: "refused".into(),
+                };
+                links.on_undialled(now, token, &error);
+            });
+        }
+        if side == A {
+            return self.connect(worker, Some(token));
+        }
+        let conn = self.sides[B].conn();
+        self.with(B, worker, |links, now, fx| {
+            links.on_opened(now, conn, asked, fx);
+            assert_eq!(fx.at_once.closes, [(conn, Close::Now)]);
+        });
     }
 
     fn pipe(&mut self, side: usize, worker: usize, conn: ConnId) -> Option<&mut Pipe> {
@@ -320,7 +346,8 @@ impl World {
         for _ in 0..ms / 50 {
             self.now.mono_us += 50_000;
             self.now.unix_us += 50_000;
-            for side in [A, B] {
+            let ended = self.ended;
+            for side in [A, B].into_iter().filter(|side| ended != Some(*side)) {
                 for worker in 0..self.sides[side].workers.len() {
                     self.with(side, worker, |links, now, fx| links.tick(now, fx));
                 }

@@ -89,6 +89,7 @@ fn sessions(out: &mut String, all: &Figures) {
     field(out, "cluster_sessions", peers.sessions);
     field(out, "cluster_dials", peers.dials);
     field(out, "cluster_dial_errors", peers.dial_errors);
+    field(out, "cluster_nodes_gone", peers.gone);
     field(out, "cluster_refused", peers.refusals());
     let reasons = peers.refused.iter();
     let reasons: Vec<_> = reasons.map(|(code, n)| format!("{code}={n}")).collect();

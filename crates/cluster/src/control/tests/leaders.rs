@@ -1,0 +1,47 @@
+//! Which node plans.
+
+use super::*;
+
+/// The coordinator counts it as alive until its lease ends.
+#[test]
+fn another_node_plans_for_a_leader_whose_process_has_ended() {
+    let third = NodeId([3; 20]);
+    let ids = [ME, OTHER, third];
+    let first = next(&Mapping::new(2), &ids);
+    let bytes = encode(&first);
+    let number = |id| first.number_of(id).expect("a member");
+    let hears = |ids: &[NodeId]| Health {
+        hears: Some(ids.iter().map(|id| number(*id)).collect()),
+        ..Health::default()
+    };
+    let seen = |ended: Option<u64>, by_all: &[NodeId]| View {
+        ended: ended
+            .map(|start| (number(OTHER), start))
+            .into_iter()
+            .collect(),
+        health: [
+            (ME, hears(by_all)),
+            (OTHER, hears(&ids)),
+            (third, hears(by_all)),
+        ]
+        .into(),
+        ..view(OTHER, Some((1, &bytes)), &ids)
+    };
+    let proposes = |ended, me| {
+        let mut control = control();
+        control.settings.me = me;
+        control.decide(0, &seen(None, &ids));
+        (0..2).for_each(|worker| control.on_told(worker, 1));
+        let after = |control: &mut Control, us| {
+            let actions = control.decide(us, &seen(ended, &[ME, third]));
+            actions.iter().map(brief).collect::<Vec<_>>()
+        };
+        assert!(!after(&mut control, 1_000).contains(&"propose 2 after 1".to_owned()));
+        after(&mut control, 301_000)
+    };
+    assert_eq!(proposes(Some(1), ME), ["unfit [1]", "propose 2 after 1"]);
+    assert_eq!(proposes(Some(1), third), ["report to 0", "forget"]);
+    assert_eq!(proposes(None, ME), ["report to 1", "forget"]);
+    // Another start of it.
+    assert_eq!(proposes(Some(7), ME), ["report to 1", "forget"]);
+}
