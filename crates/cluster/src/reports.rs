@@ -19,8 +19,9 @@ const MOST: usize = 8192;
 pub struct Reports {
     /// The last report of each worker of this node.
     own: Mutex<BTreeMap<u16, Learned>>,
-    /// What each worker of this node has of slots of whose chains no node acts.
-    held: Mutex<BTreeMap<u16, Vec<HeldSlots>>>,
+    /// What each worker of this node has of slots of whose chains no node acts, and the epoch of the mapping by which
+    /// it has them.
+    held: Mutex<BTreeMap<u16, (u64, Vec<HeldSlots>)>>,
     /// What is true of all of the node's copies.
     about: Mutex<AboutCopies>,
     /// The last report of each other node.
@@ -78,13 +79,13 @@ impl Reports {
         };
     }
 
-    /// Records what a worker of this node has of slots of whose chains no node acts, in their order.
-    /// True if that is news.
+    /// Records what a worker of this node has of slots of whose chains no node acts, in their order, by
+    /// the mapping of an epoch. True if that is news.
     pub fn tell_held(
         &self,
         worker: u16,
         about: AboutCopies,
-        slots: &[(u16, Option<Copy>)],
+        (epoch, slots): (u64, &[(u16, Option<Copy>)]),
     ) -> bool {
         let mut all: Vec<HeldSlots> = Vec::new();
         for (slot, copy) in slots {
@@ -108,12 +109,12 @@ impl Reports {
         }
         *lock(&self.about) = about;
         let mut held = lock(&self.held);
-        let is_news = held.get(&worker).map_or(&[][..], |before| before) != all;
         if all.is_empty() {
-            held.remove(&worker);
-        } else {
-            held.insert(worker, all);
+            return held.remove(&worker).is_some();
         }
+        let told = (epoch, all);
+        let is_news = held.get(&worker) != Some(&told);
+        held.insert(worker, told);
         is_news
     }
 
@@ -122,10 +123,18 @@ impl Reports {
         let own = lock(&self.own);
         let all = own.values().flat_map(|learned| learned.all.iter().cloned());
         let about = *lock(&self.about);
+        let held = lock(&self.held);
+        let epochs = held.values().map(|(epoch, _)| *epoch);
         Learned {
             all: all.take(MOST).collect(),
+            // A worker may know a later mapping than another one.
+            epoch: epochs.min().unwrap_or(0),
             // Workers have slots in their own order.
-            held: lock(&self.held).values().flatten().cloned().collect(),
+            held: held
+                .values()
+                .flat_map(|(_, slots)| slots)
+                .cloned()
+                .collect(),
             incarnation: about.incarnation,
             logs: about.logs,
             accepts: about.accepts,
@@ -178,6 +187,7 @@ impl Reports {
 /// Messages are validated on receipt.
 fn report_of(learned: &Learned) -> Report {
     let mut report = Report::new(learned.incarnation, learned.logs, learned.accepts);
+    report.epoch = (learned.epoch > 0).then_some(learned.epoch);
     report.may_lack = learned.may_lack;
     report.keeps_all = learned.keeps_all;
     for slots in &learned.held {
@@ -228,17 +238,23 @@ mod tests {
             keeps_all: false,
         };
         let copy = |seq| Some(Copy { since: 3, seq });
-        reports.tell_held(0, about, &[(1, copy(5)), (2, copy(5)), (3, None)]);
-        reports.tell_held(1, about, &[(9000, copy(0))]);
+        let three = [(1, copy(5)), (2, copy(5)), (3, None)];
+        reports.tell_held(0, about, (12, &three));
+        assert!(reports.tell_held(1, about, (11, &[(9000, copy(0))])));
         let own = reports.own();
-        assert_eq!((own.held.len(), own.incarnation), (3, 7));
-        reports.hear(NodeNo(1), own);
-        reports.tell_held(0, about, &[]);
+        assert_eq!((own.held.len(), own.incarnation, own.epoch), (3, 7, 11));
+        assert!(reports.hear(NodeNo(1), own.clone()));
+        assert!(!reports.hear(NodeNo(1), own));
+        assert!(reports.tell_held(1, about, (12, &[(9000, copy(0))])));
+        reports.hear(NodeNo(1), reports.own());
+        assert!(reports.tell_held(0, about, (12, &[])));
+        assert!(!reports.tell_held(0, about, (13, &[])));
         let held = reports.held(Some(NodeNo(2)));
         let of = |node| held.of(NodeNo(node)).expect("a report");
         assert_eq!(of(1).slots.get(&1), Some(&(3, copy(5))));
         assert_eq!(of(1).slots.get(&3), Some(&(4, None)));
         assert_eq!((of(1).incarnation, of(1).logs), (7, true));
+        assert_eq!((of(1).epoch, of(2).epoch), (Some(12), Some(12)));
         assert_eq!(of(2).slots.len(), 1);
         assert_eq!(reports.held(None).of(NodeNo(2)), None);
     }

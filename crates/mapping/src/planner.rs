@@ -23,6 +23,7 @@
 //!
 //! Slots are planned in ranges within which nothing differs.
 
+mod asked;
 mod forget;
 mod heed;
 mod held;
@@ -31,6 +32,7 @@ mod seen;
 #[cfg(test)]
 mod tests;
 
+pub use asked::Asked;
 pub use forget::{Kept, forget};
 pub use held::{Copy, Held, Loss, Report, Verdict};
 pub use seen::{Health, Learned, Limits, Seen};

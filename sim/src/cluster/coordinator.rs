@@ -216,12 +216,17 @@ impl World {
             let mut report = Report::new(found.incarnation, logs, false);
             let past = cluster.map_or(Past::Unknown, |cluster| cluster.past);
             report.keeps_all = past == Past::Whole;
-            for seat in &found.seats {
-                for (slot, copy) in seat.front.kernel.held() {
+            let held = found.seats.iter().map(|seat| seat.front.kernel.held());
+            for (epoch, slots) in held.filter(|(_, slots)| !slots.is_empty()) {
+                report.epoch = Some(report.epoch.map_or(epoch, |before| before.min(epoch)));
+                for (slot, copy) in slots {
                     report.add(slot..slot + 1, copy);
                 }
             }
-            coordinator.held.hear(no, report);
+            // The server sends no empty report.
+            if !report.slots.is_empty() {
+                coordinator.held.hear(no, report);
+            }
         }
     }
 

@@ -26,7 +26,7 @@ mod tests;
 pub use halted::{Continues, Halted};
 use judged::{draining, has_all, is_time, judge, note_away, unfit};
 use reach::Reach;
-use rufous_mapping::planner::{self, Health, Held, Learned, Limits, Seen};
+use rufous_mapping::planner::{self, Asked, Health, Held, Learned, Limits, Seen};
 use rufous_mapping::{Mapping, Member, NodeId, NodeNo, Phase};
 use rufous_wire::mapping::{decode, decode_member};
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,6 +172,8 @@ pub struct Control {
     away: BTreeMap<NodeNo, u64>,
     /// Which members hear one another.
     reach: Reach,
+    /// Which reports of copies count.
+    asked: Asked,
     /// The members that others replace, with the reason, as the leader last logged them.
     unfit: BTreeMap<NodeNo, String>,
     /// What becomes of halted chains, as the leader last logged it.
@@ -191,6 +193,7 @@ impl Control {
             mapping: None,
             away: BTreeMap::new(),
             reach: Reach::default(),
+            asked: Asked::default(),
             unfit: BTreeMap::new(),
             halted: Halted::default(),
             proposed_us: None,
@@ -395,6 +398,7 @@ impl Control {
             // A later term as leader measures from its own start.
             self.away.clear();
             self.unfit.clear();
+            self.asked.forget();
             self.halted = Halted::default();
             actions.push(Action::ForgetReports);
             return;
@@ -426,6 +430,8 @@ impl Control {
         if !is_new && !is_time(self.proposed_us, &self.away, apart_us, now_us) {
             return;
         }
+        let asked = self.mapping.as_ref();
+        let asked = asked.map_or(0, |mapping| self.asked.look(mapping));
         let away = self.away.iter();
         let seen = Seen {
             alive: view.alive.clone(),
@@ -433,7 +439,7 @@ impl Control {
                 .map(|(no, since)| (*no, now_us.saturating_sub(*since) / 1_000))
                 .collect(),
             learned: view.learned.clone(),
-            held: view.held.clone(),
+            held: view.held.clone().since(asked),
             draining: draining(mapping, view),
             unfit: unfit.into_keys().collect(),
             apart: self.reach.apart(),

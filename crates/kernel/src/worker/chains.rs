@@ -452,10 +452,12 @@ impl ChainHost {
         replica.map_or_else(Vec::new, |replica| replica.synced().collect())
     }
 
-    /// What this worker's log has of slots of whose chains no node acts.
-    pub(super) fn held(&self) -> Vec<(u16, Option<Copy>)> {
+    /// What this worker's log has of slots of whose chains no node acts, and by the mapping of which epoch.
+    pub(super) fn held(&self) -> (u64, Vec<(u16, Option<Copy>)>) {
         let replica = self.replica.as_ref().filter(|_| self.marks.are_logged());
-        replica.map_or_else(Vec::new, |replica| replica.held().collect())
+        replica.map_or_else(Default::default, |replica| {
+            (replica.epoch(), replica.held().collect())
+        })
     }
 
     /// Whether there are slots of whose chains no node acts.

@@ -115,10 +115,11 @@ impl<P: Program> Worker<P> {
         chains.map_or_else(Vec::new, |chains| chains.learned())
     }
 
-    /// What this worker's log has of slots of whose chains no node acts.
-    pub fn held(&self) -> Vec<(u16, Option<rufous_mapping::planner::Copy>)> {
+    /// What this worker's log has of slots of whose chains no node acts, and the epoch of the mapping that
+    /// says so.
+    pub fn held(&self) -> (u64, Vec<(u16, Option<rufous_mapping::planner::Copy>)>) {
         let chains = self.chains.as_ref();
-        chains.map_or_else(Vec::new, |chains| chains.held())
+        chains.map_or_else(Default::default, |chains| chains.held())
     }
 
     /// Whether there are slots of whose chains no node acts.

@@ -45,6 +45,8 @@ impl Copy {
 pub struct Report {
     /// The start of the node that reports.
     pub incarnation: u64,
+    /// The epoch of the mapping by which it reports; older programs do not say it.
+    pub epoch: Option<u64>,
     /// Its writes are logged: data of which it has no copy was lost.
     pub logs: bool,
     /// The operator accepts that writes are lost which no reported copy has.
@@ -62,6 +64,7 @@ impl Report {
     pub fn new(incarnation: u64, logs: bool, accepts: bool) -> Self {
         Self {
             incarnation,
+            epoch: None,
             logs,
             accepts,
             may_lack: false,
@@ -111,6 +114,14 @@ impl Held {
 
     pub fn clear(&mut self) {
         self.0.clear();
+    }
+
+    /// Without reports by earlier mappings than this one; see [`Asked`](super::Asked).
+    #[must_use]
+    pub fn since(mut self, epoch: u64) -> Self {
+        let counts = |report: &Report| report.epoch.is_none_or(|by| by >= epoch);
+        self.0.retain(|_, report| counts(report));
+        self
     }
 
     pub fn of(&self, node: NodeNo) -> Option<&Report> {

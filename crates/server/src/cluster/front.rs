@@ -150,7 +150,8 @@ impl Front {
                 keeps_all: cluster.is_some_and(|cluster| cluster.past == Past::Whole),
             };
             let reports = &links.common().reports;
-            let is_news = reports.tell_held(self.kernel.id().0, copies, &self.kernel.held());
+            let (epoch, held) = self.kernel.held();
+            let is_news = reports.tell_held(self.kernel.id().0, copies, (epoch, &held));
             if let Some(cluster) = cluster.filter(|_| is_news) {
                 cluster.reported.notify_one();
             }

@@ -24,6 +24,9 @@ pub struct Learned {
     /// They have everything that it has ever logged.
     #[prost(bool, tag = "7")]
     pub keeps_all: bool,
+    /// The epoch of the mapping by which it has them; 0: an older program.
+    #[prost(uint64, tag = "8")]
+    pub epoch: u64,
 }
 
 /// Slots of which the sender has equal copies, or none.

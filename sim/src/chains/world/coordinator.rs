@@ -3,7 +3,7 @@
 use super::super::SLOTS;
 use super::super::node::Node;
 use super::World;
-use rufous_mapping::planner::{self, Copy, Limits, Report, Seen};
+use rufous_mapping::planner::{self, Asked, Copy, Limits, Report, Seen};
 use rufous_mapping::{Chain, Chains, Folder, Mapping, Member, NodeId, NodeNo, Phase};
 use rufous_wire::mapping::{decode, encode};
 use std::collections::BTreeMap;
@@ -12,9 +12,16 @@ use std::sync::Arc;
 /// A node that was silent for so long is presumed dead.
 const DETECTION_US: u64 = 2_000_000;
 
-/// What a node has reported to hold: its incarnation, whether its folder has all that it ever had, and its copies by
-/// slot.
-type HeldBy = (u64, bool, BTreeMap<u16, Option<Copy>>);
+/// What a node has reported to hold.
+struct HeldBy {
+    incarnation: u64,
+    /// Its folder has all that it ever had.
+    keeps_all: bool,
+    /// The epoch of the mapping by which it holds it.
+    epoch: Option<u64>,
+    /// Its copies by slot.
+    slots: BTreeMap<u16, Option<Copy>>,
+}
 
 pub(super) struct Coordinator {
     pub(super) mapping: Arc<Mapping>,
@@ -23,6 +30,8 @@ pub(super) struct Coordinator {
     pub(super) seen: Seen,
     /// What each node has last reported of slots of whose chains no node acts.
     held: BTreeMap<NodeNo, HeldBy>,
+    /// Which of these reports count.
+    asked: Asked,
     /// When it last received a message from each node.
     heard: BTreeMap<NodeNo, u64>,
     pub(super) away_until: u64,
@@ -79,6 +88,7 @@ impl Coordinator {
                 ..Seen::default()
             },
             held: BTreeMap::new(),
+            asked: Asked::default(),
             heard: nodes.keys().map(|no| (*no, 0)).collect(),
             away_until: 0,
             accepts: false,
@@ -102,18 +112,31 @@ impl Coordinator {
         for (slot, no, since) in workers.flat_map(|worker| worker.replica.synced()) {
             self.seen.learned.add(slot..slot + 1, no, since);
         }
-        let held = node.workers.iter().flat_map(|worker| worker.replica.held());
-        let held = (node.incarnation, node.keeps_all, held.collect());
-        self.held.insert(node.no, held);
+        let replicas = node.workers.iter().map(|worker| &worker.replica);
+        let holds = replicas.filter(|replica| replica.held().next().is_some());
+        let held = HeldBy {
+            incarnation: node.incarnation,
+            keeps_all: node.keeps_all,
+            epoch: holds.clone().map(|replica| replica.epoch()).min(),
+            slots: holds.flat_map(|replica| replica.held()).collect(),
+        };
+        // Nodes send no empty report, and the leader keeps the one before.
+        let before = self.held.get(&node.no);
+        let is_kept = before.is_some_and(|before| before.incarnation == held.incarnation);
+        if !is_kept || !held.slots.is_empty() {
+            self.held.insert(node.no, held);
+        }
     }
 
     /// What nodes have of slots of whose chains no node acts. Of those that are not looked at all have
     /// the same.
     fn hear_held(&mut self) {
         self.seen.held.clear();
-        for (no, (incarnation, keeps_all, slots)) in &self.held {
-            let mut report = Report::new(*incarnation, true, self.accepts);
-            report.keeps_all = *keeps_all;
+        let asked = self.asked.look(&self.mapping);
+        for (no, held) in &self.held {
+            let mut report = Report::new(held.incarnation, true, self.accepts);
+            report.keeps_all = held.keeps_all;
+            let counts = held.epoch.is_none_or(|epoch| epoch >= asked);
             for (range, chain) in self.mapping.chains.ranges() {
                 if chain.phase == Phase::Acts {
                     continue;
@@ -122,7 +145,7 @@ impl Coordinator {
                 let mut start = range.start;
                 for slot in SLOTS.into_iter().filter(|slot| range.contains(slot)) {
                     report.add(start..slot, Some(Copy { since, seq }));
-                    if let Some(copy) = slots.get(&slot) {
+                    if let Some(copy) = held.slots.get(&slot).filter(|_| counts) {
                         report.add(slot..slot + 1, *copy);
                     }
                     start = slot + 1;

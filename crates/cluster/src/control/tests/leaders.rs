@@ -1,6 +1,7 @@
-//! Which node plans.
+//! Which node plans, and by which reports.
 
 use super::*;
+use planner::{Copy, Report};
 
 /// The coordinator counts it as alive until its lease ends.
 #[test]
@@ -44,4 +45,45 @@ fn another_node_plans_for_a_leader_whose_process_has_ended() {
     assert_eq!(proposes(None, ME), ["report to 1", "forget"]);
     // Another start of it.
     assert_eq!(proposes(Some(7), ME), ["report to 1", "forget"]);
+}
+
+/// A node reports nothing once its chains act: the last report stays, and its copies change.
+#[test]
+fn a_report_by_an_earlier_mapping_does_not_count() {
+    let ids = [ME, OTHER];
+    let first = next(&Mapping::new(2), &ids);
+    let again = |id| Member {
+        incarnation: 2,
+        ..member(id)
+    };
+    let seen = Seen {
+        alive: ids.map(|id| (id, again(id))).into(),
+        ..Seen::default()
+    };
+    let second = planner::next(&first, &seen, &Limits::default()).expect("all have restarted");
+    assert!(second.chains.of(0).is_halted());
+    let bytes = encode(&second);
+    let proposes = |by: [Option<u64>; 2]| {
+        let mut held = Held::default();
+        for (id, epoch) in ids.into_iter().zip(by) {
+            let mut report = Report::new(2, true, false);
+            report.epoch = epoch;
+            report.add(0..16384, Some(Copy { since: 1, seq: 7 }));
+            held.hear(second.number_of(id).expect("a member"), report);
+        }
+        let view = View {
+            alive: seen.alive.clone(),
+            held,
+            ..view(ME, Some((2, &bytes)), &ids)
+        };
+        let actions = control().decide(0, &view);
+        actions
+            .iter()
+            .any(|action| matches!(action, Action::Propose { .. }))
+    };
+    assert!(proposes([Some(2), Some(2)]));
+    assert!(proposes([Some(3), Some(2)]));
+    assert!(!proposes([Some(1), Some(2)]) && !proposes([Some(2), Some(1)]));
+    // Older programs do not say it.
+    assert!(proposes([None, Some(2)]));
 }

@@ -149,6 +149,7 @@ fn control() -> Vec<Kind> {
         ("grant", Body::Grant(Grant { asked_us })),
         ("learned", Body::Learned(learned())),
         ("learned-held", Body::Learned(held())),
+        ("learned-held-by", Body::Learned(held_by())),
     ];
     bodies
         .map(|(name, body)| (name, Class::Control, body))
@@ -186,6 +187,13 @@ fn learned() -> Learned {
     }
 }
 
+fn held_by() -> Learned {
+    Learned {
+        epoch: 301,
+        ..held()
+    }
+}
+
 fn held() -> Learned {
     let slots = |first, until, whole, since, seq| HeldSlots {
         first,
@@ -205,6 +213,7 @@ fn held() -> Learned {
         accepts: true,
         may_lack: true,
         keeps_all: true,
+        epoch: 0,
     }
 }
 
