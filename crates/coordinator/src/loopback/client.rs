@@ -3,7 +3,8 @@
 //! One task keeps the connection and the view, as with etcd: after any failure it reconnects with
 //! its lease. Meanwhile the last view stays, marked as not current.
 
-use super::frames::{self, Answer, Asked, MAX_TOLD, Told};
+use super::frames::{self, Answer, Asked, MAX_FIRST, MAX_TOLD, Told};
+use super::proof::{self, Nonces, Role, Secret};
 use super::{BEAT, LEASE};
 use crate::{AgreedMapping, Coordinator, Error, Member, Proposed, View, check_about, check_size};
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ pub struct Client {
 struct Shared {
     address: String,
     cluster: String,
+    secret: Option<Secret>,
     me: Mutex<Member>,
     /// 0: it has none, so that it is no member.
     lease: watch::Sender<u64>,
@@ -50,12 +52,19 @@ struct Question {
 
 impl Client {
     /// Registers a node as alive until the client is dropped. The coordinator at `host:port` may be
-    /// unavailable: then the view stays empty until it can be reached.
-    pub fn open(address: &str, cluster: &str, me: Member) -> Result<Self, Error> {
+    /// unavailable: then the view stays empty until it can be reached. If there is a secret, both prove that
+    /// they know it.
+    pub fn open(
+        address: &str,
+        cluster: &str,
+        secret: Option<Secret>,
+        me: Member,
+    ) -> Result<Self, Error> {
         check_about(&me.about)?;
         let shared = Arc::new(Shared {
             address: address.to_owned(),
             cluster: cluster.to_owned(),
+            secret,
             me: Mutex::new(me),
             lease: watch::Sender::new(0),
         });
@@ -203,7 +212,10 @@ impl Keeper {
         let connected = timeout(PATIENCE, TcpStream::connect(&self.shared.address));
         let stream = connected.await??;
         stream.set_nodelay(true)?;
-        let (from, mut to) = stream.into_split();
+        let (mut from, mut to) = stream.into_split();
+        if let Some(secret) = &self.shared.secret {
+            prove(secret, &mut from, &mut to).await?;
+        }
         let hello = Asked::Hello {
             lease: *self.shared.lease.borrow(),
             cluster: self.shared.cluster.clone(),
@@ -292,10 +304,50 @@ impl Keeper {
                     ));
                 }
             }
-            Told::Alive | Told::Answer(..) => {}
+            Told::Alive | Told::Answer(..) | Told::Challenge(_) | Told::Proof(_) => {}
         }
         Ok(())
     }
+}
+
+/// Proves that the node knows the secret, and has the coordinator prove it.
+async fn prove(
+    secret: &Secret,
+    from: &mut OwnedReadHalf,
+    to: &mut OwnedWriteHalf,
+) -> io::Result<()> {
+    let node = proof::nonce()?;
+    say(to, &Asked::Challenge(node)).await?;
+    let coordinator = match answer(from).await? {
+        Told::Challenge(nonce) => nonce,
+        other => return Err(unproven(other)),
+    };
+    let nonces = Nonces { node, coordinator };
+    let code = proof::code(secret, Role::Node, &nonces);
+    say(to, &Asked::Proof(code)).await?;
+    match answer(from).await? {
+        Told::Proof(code) if proof::is_code(secret, Role::Coordinator, &nonces, &code) => Ok(()),
+        other => Err(unproven(other)),
+    }
+}
+
+/// A frame before the coordinator has proved itself.
+async fn answer(from: &mut OwnedReadHalf) -> io::Result<Told> {
+    let frame = timeout(PATIENCE, frames::read(from, MAX_FIRST)).await??;
+    let told = frame.as_deref().map(Told::decode);
+    let told = told.ok_or_else(|| {
+        io::Error::other(
+            "the coordinator has closed the connection: it may be of a version that knows no secret",
+        )
+    })?;
+    told.ok_or_else(frames::nonsense)
+}
+
+fn unproven(told: Told) -> io::Error {
+    io::Error::other(match told {
+        Told::Refused(why) => why,
+        _ => "the coordinator has not proved that it knows the cluster's secret".to_owned(),
+    })
 }
 
 async fn hear(mut from: OwnedReadHalf, news: mpsc::Sender<Told>) -> io::Result<()> {

@@ -5,6 +5,7 @@
 //! after it, is an error.
 
 use super::MAX_NODES;
+use super::proof::{CODE, Code};
 use crate::{AgreedMapping, MAX_ABOUT, MAX_MAPPING, Member, NodeId, Proposed};
 use std::collections::BTreeMap;
 use std::io;
@@ -16,6 +17,8 @@ pub const VERSION: u8 = 1;
 pub const MAX_ASKED: usize = MAX_MAPPING + 64;
 /// Limit on the bytes of the coordinator's frame: the longest one has all members.
 pub const MAX_TOLD: usize = MAX_NODES * (MAX_ABOUT + 32) + MAX_MAPPING + 64;
+/// Limit on the bytes of frames before the coordinator knows the node.
+pub const MAX_FIRST: usize = MAX_ABOUT + MAX_TEXT + 64;
 /// Limit on the bytes of a name or a reason.
 const MAX_TEXT: usize = 1024;
 
@@ -41,6 +44,9 @@ pub enum Asked {
         about: Vec<u8>,
     },
     Leave,
+    /// The first frame of a node with a secret: see [`super::proof`].
+    Challenge(Code),
+    Proof(Code),
 }
 
 /// A message of the coordinator.
@@ -58,6 +64,8 @@ pub enum Told {
         members: BTreeMap<NodeId, Member>,
     },
     Answer(u64, Answer),
+    Challenge(Code),
+    Proof(Code),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,6 +184,10 @@ impl<'a> In<'a> {
         self.take(len).map(<[u8]>::to_vec)
     }
 
+    fn code(&mut self) -> Option<Code> {
+        self.bytes(CODE)?.try_into().ok()
+    }
+
     fn text(&mut self) -> Option<String> {
         String::from_utf8(self.bytes(MAX_TEXT)?).ok()
     }
@@ -231,6 +243,8 @@ impl Asked {
             } => Out::of(4).number(*no).number(*expected).bytes(mapping),
             Self::Announce { no, about } => Out::of(5).number(*no).bytes(about),
             Self::Leave => Out::of(6),
+            Self::Challenge(nonce) => Out::of(7).byte(VERSION).bytes(nonce),
+            Self::Proof(code) => Out::of(8).bytes(code),
         };
         out.0
     }
@@ -255,6 +269,8 @@ impl Asked {
                 about: from.bytes(MAX_ABOUT)?,
             },
             6 => Self::Leave,
+            7 if from.byte()? == VERSION => Self::Challenge(from.code()?),
+            8 => Self::Proof(from.code()?),
             _ => return None,
         };
         from.end(asked)
@@ -289,6 +305,8 @@ impl Told {
                     Answer::Failed(why) => out.byte(5).bytes(why.as_bytes()),
                 }
             }
+            Self::Challenge(nonce) => Out::of(7).bytes(nonce),
+            Self::Proof(code) => Out::of(8).bytes(code),
         };
         out.0
     }
@@ -302,6 +320,8 @@ impl Told {
             4 => Self::Mapping(from.state()?),
             5 => decode_members(&mut from)?,
             6 => Self::Answer(from.number()?, decode_answer(&mut from)?),
+            7 => Self::Challenge(from.code()?),
+            8 => Self::Proof(from.code()?),
             _ => return None,
         };
         from.end(told)

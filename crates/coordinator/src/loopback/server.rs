@@ -3,7 +3,8 @@
 //! A [`Meeting`] decides membership and mappings; here each node has a seat in it, which outlives
 //! its connection by the lease.
 
-use super::frames::{self, Answer, Asked, MAX_ASKED, Told};
+use super::frames::{self, Answer, Asked, MAX_ASKED, MAX_FIRST, Told};
+use super::proof::{self, Code, Nonces, Role, Secret};
 use super::{LEASE, MAX_NODES};
 use crate::meeting::{Attendee, Meeting};
 use crate::{Coordinator, Error, Member, NodeId, View};
@@ -27,6 +28,12 @@ const WAITING: usize = 16;
 /// Delay after a failed accept, for lack of file descriptors.
 const REST: Duration = Duration::from_millis(200);
 
+const NO_SECRET: &str =
+    "the coordinator has the secret of the cluster, and the node has none: set cluster-secret-file";
+const NO_SECRET_HERE: &str =
+    "the node has a secret, and the coordinator has none: start it again with that of the cluster";
+const OTHER_SECRET: &str = "the node has another secret than the coordinator: set cluster-secret-file to that of the cluster";
+
 /// While it exists, nodes can agree on mappings.
 pub struct Server {
     address: SocketAddr,
@@ -35,16 +42,17 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves one cluster at an address of the loopback interface. The mapping is kept in the
-    /// folder, if there is one.
+    /// Serves one cluster at an address of the loopback interface: the nodes that know the secret, if there
+    /// is one. The mapping is kept in the folder, if there is one.
     pub async fn start(
         at: SocketAddr,
         cluster: &str,
+        secret: Option<Secret>,
         folder: Option<&Path>,
     ) -> Result<Self, Error> {
         if !at.ip().is_loopback() {
             let what = format!(
-                "{at}: the development coordinator has no authentication and serves this machine only; use etcd for several machines"
+                "{at}: the development coordinator serves this machine only; use etcd for several machines"
             );
             return Err(Error::Settings(what));
         }
@@ -57,6 +65,7 @@ impl Server {
         let address = listener.local_addr().map_err(failed)?;
         let seats = Arc::new(Seats {
             cluster: cluster.to_owned(),
+            secret,
             meeting,
             taken: Mutex::default(),
         });
@@ -97,6 +106,7 @@ impl Drop for Server {
 
 struct Seats {
     cluster: String,
+    secret: Option<Secret>,
     meeting: Meeting,
     taken: Mutex<Taken>,
 }
@@ -211,9 +221,16 @@ async fn accept(listener: TcpListener, seats: Arc<Seats>) {
 async fn converse(stream: TcpStream, seats: &Seats) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (mut from, mut to) = stream.into_split();
-    let first = timeout(LEASE, frames::read(&mut from, MAX_ASKED)).await??;
-    let first = first.as_deref().and_then(Asked::decode);
-    let Some(Asked::Hello { lease, cluster, me }) = first else {
+    let hello = match (&seats.secret, next(&mut from).await?) {
+        (Some(secret), Asked::Challenge(node)) => {
+            prove(secret, node, (&mut from, &mut to)).await?;
+            next(&mut from).await?
+        }
+        (Some(_), Asked::Hello { .. }) => return refuse(&mut to, NO_SECRET).await,
+        (None, Asked::Challenge(_)) => return refuse(&mut to, NO_SECRET_HERE).await,
+        (_, hello) => hello,
+    };
+    let Asked::Hello { lease, cluster, me } = hello else {
         return Err(frames::nonsense());
     };
     let sat = match cluster == seats.cluster {
@@ -244,6 +261,37 @@ async fn converse(stream: TcpStream, seats: &Seats) -> io::Result<()> {
     let done = serve(&seat, questions, view, &mut to).await;
     reading.abort();
     done
+}
+
+/// A frame before the node is known.
+async fn next(from: &mut OwnedReadHalf) -> io::Result<Asked> {
+    let frame = timeout(LEASE, frames::read(from, MAX_FIRST)).await??;
+    let asked = frame.as_deref().and_then(Asked::decode);
+    asked.ok_or_else(frames::nonsense)
+}
+
+async fn refuse(to: &mut OwnedWriteHalf, why: &str) -> io::Result<()> {
+    tell(to, &Told::Refused(why.to_owned())).await
+}
+
+/// Has the node prove that it knows the secret, and proves it to the node.
+async fn prove(
+    secret: &Secret,
+    node: Code,
+    (from, to): (&mut OwnedReadHalf, &mut OwnedWriteHalf),
+) -> io::Result<()> {
+    let coordinator = proof::nonce()?;
+    let nonces = Nonces { node, coordinator };
+    tell(to, &Told::Challenge(coordinator)).await?;
+    let Asked::Proof(code) = next(from).await? else {
+        return Err(frames::nonsense());
+    };
+    if !proof::is_code(secret, Role::Node, &nonces, &code) {
+        refuse(to, OTHER_SECRET).await?;
+        return Err(io::Error::other("a node with another secret"));
+    }
+    let code = proof::code(secret, Role::Coordinator, &nonces);
+    tell(to, &Told::Proof(code)).await
 }
 
 async fn hear(mut from: OwnedReadHalf, asked: mpsc::Sender<Asked>) -> io::Result<()> {
@@ -285,7 +333,9 @@ async fn serve(
                         seat.seats.leave(seat.lease, seat.connection);
                         return Ok(());
                     }
-                    Asked::Hello { .. } => return Err(frames::nonsense()),
+                    Asked::Hello { .. } | Asked::Challenge(_) | Asked::Proof(_) => {
+                        return Err(frames::nonsense());
+                    }
                     Asked::Alive => Told::Alive,
                     asked => answer(&attendee, asked).await,
                 };
@@ -318,7 +368,11 @@ async fn answer(attendee: &Attendee, asked: Asked) -> Told {
             let announced = attendee.announce(about).await;
             (no, announced.map(|()| Answer::Announced))
         }
-        Asked::Hello { .. } | Asked::Alive | Asked::Leave => return Told::Alive,
+        Asked::Hello { .. }
+        | Asked::Alive
+        | Asked::Leave
+        | Asked::Challenge(_)
+        | Asked::Proof(_) => return Told::Alive,
     };
     let failed = |why: Error| Answer::Failed(why.to_string());
     Told::Answer(no, answer.unwrap_or_else(failed))

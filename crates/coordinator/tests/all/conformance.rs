@@ -3,7 +3,7 @@
 //! For etcd it starts a real one (Debian: etcd-server).
 
 use rufous_coordinator::local::Local;
-use rufous_coordinator::loopback::{Client, Server};
+use rufous_coordinator::loopback::{Client, Secret, Server};
 use rufous_coordinator::meeting::{Attendee, Meeting};
 use rufous_coordinator::{
     AgreedMapping, Coordinator, Error, MAX_ABOUT, MAX_MAPPING, Member, NodeId, Proposed, View,
@@ -134,17 +134,37 @@ impl Ground for Server {
 
     async fn open(&self, id: u8, incarnation: u64) -> Client {
         let address = self.address().to_string();
-        Client::open(&address, "birds", member(id, incarnation)).expect("a client")
+        Client::open(&address, "birds", None, member(id, incarnation)).expect("a client")
+    }
+}
+
+/// Whose nodes prove that they know a secret.
+struct Guarded(Server);
+
+impl Ground for Guarded {
+    type Coordinator = Client;
+
+    async fn open(&self, id: u8, incarnation: u64) -> Client {
+        let (address, secret) = (self.0.address().to_string(), Secret::new(b"secret"));
+        let me = member(id, incarnation);
+        Client::open(&address, "birds", Some(secret), me).expect("a client")
     }
 }
 
 #[tokio::test]
 async fn a_process_on_this_machine_conforms() {
     let any = ([127, 0, 0, 1], 0).into();
-    conforms(Server::start(any, "birds", None).await.expect("started")).await;
+    conforms(
+        Server::start(any, "birds", None, None)
+            .await
+            .expect("started"),
+    )
+    .await;
     let folder = tempfile::tempdir().expect("a folder");
-    let kept = Server::start(any, "birds", Some(folder.path())).await;
+    let kept = Server::start(any, "birds", None, Some(folder.path())).await;
     conforms(kept.expect("started")).await;
+    let guarded = Server::start(any, "birds", Some(Secret::new(b"secret")), None).await;
+    conforms(Guarded(guarded.expect("started"))).await;
 }
 
 mod with_etcd {

@@ -1,7 +1,8 @@
 //! What goes wrong with the coordinator of one machine, and between nodes that
 //! use it. What never happens makes a test hang until [`LIMIT`].
 
-use rufous_coordinator::loopback::{Client, MAX_NODES, Server};
+use rufous_coordinator::loopback::frames::{self, Asked, Told};
+use rufous_coordinator::loopback::{Client, MAX_NODES, Secret, Server};
 use rufous_coordinator::{Coordinator, Error, Member, NodeId, Proposed, View};
 use rufous_ports::free_port;
 use std::future::Future;
@@ -20,7 +21,9 @@ fn id(id: u8) -> NodeId {
 async fn server(folder: Option<&Path>) -> Server {
     let port = free_port().expect("a free port");
     let at = ([127, 0, 0, 1], port).into();
-    Server::start(at, "birds", folder).await.expect("started")
+    Server::start(at, "birds", None, folder)
+        .await
+        .expect("started")
 }
 
 fn open(at: SocketAddr, name: u8, incarnation: u64) -> Client {
@@ -30,7 +33,7 @@ fn open(at: SocketAddr, name: u8, incarnation: u64) -> Client {
         after: incarnation - 1,
         about: Vec::new(),
     };
-    Client::open(&at.to_string(), "birds", me).expect("a client")
+    Client::open(&at.to_string(), "birds", None, me).expect("a client")
 }
 
 async fn sees(client: &Client, wanted: impl FnMut(&View) -> bool) -> View {
@@ -71,7 +74,7 @@ async fn it_ends_and_comes_back_with_what_it_had() {
         // What is said of itself meanwhile is known when it comes back.
         let said = two.announce(b"later".to_vec()).await;
         assert!(said.is_err(), "{said:?}");
-        let _second = Server::start(at, "birds", Some(folder.path()))
+        let _second = Server::start(at, "birds", None, Some(folder.path()))
             .await
             .expect("started");
         let later = |view: &View| {
@@ -95,7 +98,9 @@ async fn it_comes_after_the_nodes() {
         assert!(matches!(one.read().await, Err(Error::Away(_))));
         let proposed = one.propose(0, Vec::new()).await.expect("not asked");
         assert_eq!(proposed, Proposed::NotAlive);
-        let _server = Server::start(at, "birds", None).await.expect("started");
+        let _server = Server::start(at, "birds", None, None)
+            .await
+            .expect("started");
         sees(&one, |view| view.is_member).await;
         let proposed = one.propose(0, Vec::new()).await;
         assert_eq!(proposed.expect("asked"), Proposed::Taken);
@@ -241,7 +246,7 @@ async fn nonsense_harms_nobody() {
             after: 0,
             about: Vec::new(),
         };
-        let fish = Client::open(&server.address().to_string(), "fish", me).expect("a client");
+        let fish = Client::open(&server.address().to_string(), "fish", None, me).expect("a client");
         tokio::time::sleep(Duration::from_millis(400)).await;
         assert!(!fish.view().borrow().is_current);
         assert_eq!(one.view().borrow().members.len(), 1);
@@ -253,7 +258,7 @@ async fn nonsense_harms_nobody() {
 async fn it_serves_this_machine_and_so_many_nodes() {
     limited(async {
         let everywhere = ([0, 0, 0, 0], 0).into();
-        let refused = Server::start(everywhere, "birds", None).await;
+        let refused = Server::start(everywhere, "birds", None, None).await;
         assert!(matches!(refused, Err(Error::Settings(_))));
         let server = server(None).await;
         let mut all = Vec::new();
@@ -264,6 +269,119 @@ async fn it_serves_this_machine_and_so_many_nodes() {
         tokio::time::sleep(Duration::from_millis(400)).await;
         assert!(!more.view().borrow().is_member);
         assert_eq!(server.alive(), MAX_NODES);
+    })
+    .await;
+}
+
+fn secret(text: &str) -> Option<Secret> {
+    Some(Secret::new(text.as_bytes()))
+}
+
+/// A node with this secret.
+fn open_with(at: SocketAddr, name: u8, secret: Option<Secret>) -> Client {
+    let me = Member {
+        id: id(name),
+        incarnation: 1,
+        after: 0,
+        about: Vec::new(),
+    };
+    Client::open(&at.to_string(), "birds", secret, me).expect("a client")
+}
+
+#[tokio::test]
+async fn with_a_secret_it_serves_the_nodes_that_know_it() {
+    limited(async {
+        let any = ([127, 0, 0, 1], 0).into();
+        let guarded = Server::start(any, "birds", secret("nest"), None).await;
+        let guarded = guarded.expect("started");
+        let one = open_with(guarded.address(), 1, secret("nest"));
+        sees(&one, |view| view.is_member).await;
+        let open = server(None).await;
+        let others = [
+            open_with(guarded.address(), 2, None),
+            open_with(guarded.address(), 3, secret("egg")),
+            // It does not trust a coordinator that does not know it.
+            open_with(open.address(), 4, secret("nest")),
+        ];
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        for other in &others {
+            assert!(!other.view().borrow().is_current);
+        }
+        assert_eq!((guarded.alive(), open.alive()), (1, 0));
+        assert_eq!(one.view().borrow().members.len(), 1);
+    })
+    .await;
+}
+
+/// What strangers send, and with which frames they are answered.
+#[tokio::test]
+async fn strangers_are_told_nothing_of_a_cluster_with_a_secret() {
+    limited(async {
+        let any = ([127, 0, 0, 1], 0).into();
+        let guarded = Server::start(any, "birds", secret("nest"), None).await;
+        let guarded = guarded.expect("started");
+        let hello = Asked::Hello {
+            lease: 0,
+            cluster: "birds".into(),
+            me: Member {
+                id: id(9),
+                incarnation: 1,
+                after: 0,
+                about: Vec::new(),
+            },
+        };
+        let challenge = Asked::Challenge([7; 32]);
+        for said in [
+            vec![hello.clone()],
+            vec![Asked::Proof([7; 32]), hello.clone()],
+            vec![challenge.clone(), hello.clone()],
+            vec![challenge.clone(), Asked::Proof([7; 32]), hello.clone()],
+            vec![challenge.clone(), challenge, hello],
+        ] {
+            let stream = tokio::net::TcpStream::connect(guarded.address()).await;
+            let (mut from, mut to) = stream.expect("connected").into_split();
+            for asked in &said {
+                let _closed = frames::write(&mut to, &asked.encode()).await;
+            }
+            while let Ok(Some(frame)) = frames::read(&mut from, 1 << 20).await {
+                let told = Told::decode(&frame).expect("a frame");
+                let is_nothing = matches!(told, Told::Challenge(_) | Told::Refused(_));
+                assert!(is_nothing, "{said:?}: {told:?}");
+            }
+        }
+        assert_eq!(guarded.alive(), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_node_enters_nothing_that_has_not_proved_itself() {
+    limited(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("a port");
+        let at = listener.local_addr().expect("an address");
+        let node = open_with(at, 1, secret("nest"));
+        for answers in [
+            vec![Told::Welcome(1)],
+            vec![Told::Challenge([1; 32]), Told::Welcome(1)],
+            vec![
+                Told::Challenge([1; 32]),
+                Told::Proof([2; 32]),
+                Told::Welcome(1),
+            ],
+        ] {
+            let (stream, _) = listener.accept().await.expect("it comes again");
+            let (mut from, mut to) = stream.into_split();
+            for told in answers {
+                let _closed = frames::write(&mut to, &told.encode()).await;
+            }
+            while let Ok(Some(frame)) = frames::read(&mut from, 1 << 20).await {
+                let asked = Asked::decode(&frame).expect("a frame");
+                let is_nothing = matches!(asked, Asked::Challenge(_) | Asked::Proof(_));
+                assert!(is_nothing, "{asked:?}");
+            }
+        }
+        assert!(!node.view().borrow().is_current);
     })
     .await;
 }

@@ -15,7 +15,7 @@ use crate::identity::VERSION;
 use crate::tls::TlsError;
 use rufous::runtime::{self, Handle, Listen, Runtime};
 use rufous_coordinator::local::Local;
-use rufous_coordinator::loopback::Client;
+use rufous_coordinator::loopback::{Client, Secret};
 use rufous_coordinator::meeting::Meeting;
 use rufous_coordinator::{Coordinator, NodeId};
 use rufous_kernel::worker::Past;
@@ -269,8 +269,10 @@ fn follow_process(
     cluster: Arc<Cluster>,
     teller: Teller,
 ) {
+    let secret = cluster.settings.secret.as_ref();
+    let secret = secret.map(|secret| Secret::new(secret.text().as_bytes()));
     node.clone().spawn_to_end(async move {
-        match Client::open(&at, &cluster.settings.name, me) {
+        match Client::open(&at, &cluster.settings.name, secret, me) {
             Ok(client) => control::serve(node, client, cluster, teller).await,
             Err(error) => {
                 tracing::error!(%error, "cannot start the cluster with these settings");

@@ -37,6 +37,8 @@ fn asked() -> Vec<Asked> {
             about: vec![5],
         },
         Asked::Leave,
+        Asked::Challenge([6; 32]),
+        Asked::Proof([7; 32]),
     ]
 }
 
@@ -56,6 +58,8 @@ fn told() -> Vec<Told> {
         Told::Welcome(7),
         Told::Refused("no".into()),
         Told::Alive,
+        Told::Challenge([6; 32]),
+        Told::Proof([7; 32]),
         Told::Mapping(state()),
         Told::Members {
             is_member: true,

@@ -99,7 +99,7 @@ impl Agreeing {
         let place = Self::place(layout);
         match layout.plan.coordinator {
             Agree::Process => format!(
-                "The coordinator is a process of this program ({place}). It is a single point of failure and\naccepts any connection from this machine. While it is down all keys are served, but nodes\ncannot join, leave or be replaced. Use etcd in production.\n"
+                "The coordinator is a process of this program ({place}). It is a single point of failure:\nwhile it is down all keys are served, but nodes cannot join, leave or be replaced.\nUse etcd in production.\n"
             ),
             Agree::Etcd => format!(
                 "The coordinator is an etcd with one member ({place}) on this machine.\nUse an etcd with three members in production.\n"

@@ -2,9 +2,10 @@
 //! a child, and it outlives a `start` that is killed, as the nodes do.
 
 use super::layout::{Agree, FOLDER, Layout, lock};
+use super::secret;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use rufous_coordinator::loopback::Server;
+use rufous_coordinator::loopback::{Secret, Server};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
@@ -53,7 +54,10 @@ async fn serve(layout: &Layout) -> Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
     let [port, _] = layout.agreeing();
     let at = ([127, 0, 0, 1], port).into();
-    let server = Server::start(at, &layout.plan.name, Some(&layout.agreed())).await?;
+    // A cluster of an earlier version may have none.
+    let secret = secret::read(&layout.secret())?;
+    let secret = secret.map(|text| Secret::new(text.as_bytes()));
+    let server = Server::start(at, &layout.plan.name, secret, Some(&layout.agreed())).await?;
     eprintln!(
         "the coordinator of cluster {} listens on {at}",
         layout.plan.name

@@ -21,6 +21,15 @@ pub(super) fn make(path: &Path) -> Result<()> {
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// The secret, if there is one, as nodes read it from the file.
+pub(super) fn read(path: &Path) -> Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
 /// Whole or not at all, and readable by this user alone.
 fn write(path: &Path, random: &[u8]) -> std::io::Result<()> {
     let made = path.with_extension("new");
