@@ -21,14 +21,16 @@ pub enum Entry<O> {
         stamp: Stamp,
         /// Its predecessors here and at later slots that were not settled.
         after: Vec<Predecessor>,
+        /// What this slot and all later ones tell the client, in the frames of [`crate::told`].
+        told: Arc<[u8]>,
     },
     Aborted {
         txn: Arc<Transaction<O>>,
+        /// Why, for the client: of the slot that has refused it.
+        told: Arc<[u8]>,
     },
     /// At its first slot: other slots may still have it.
-    Forgotten {
-        txn: Arc<Transaction<O>>,
-    },
+    Forgotten { txn: Arc<Transaction<O>> },
 }
 
 impl<O> Entry<O> {
@@ -36,8 +38,17 @@ impl<O> Entry<O> {
         match self {
             Self::Prepared { txn, .. }
             | Self::Applied { txn, .. }
-            | Self::Aborted { txn }
+            | Self::Aborted { txn, .. }
             | Self::Forgotten { txn } => txn,
+        }
+    }
+
+    /// The largest time in it.
+    fn time(&self) -> u64 {
+        match self {
+            Self::Prepared { proposal, max, .. } => (*proposal).max(max.unwrap_or_default()),
+            Self::Applied { stamp, .. } => stamp.time,
+            Self::Aborted { .. } | Self::Forgotten { .. } => 0,
         }
     }
 }
@@ -59,6 +70,18 @@ impl<O: Operation> Book<O> {
             slot,
             clock: 0,
             entries: BTreeMap::new(),
+            lost: false,
+        }
+    }
+
+    /// A book whose entries were stored outside, one by one. Its clock is the largest time in them: what the slot has
+    /// forgotten since was settled, and settled transactions come before all that begin after.
+    pub fn restore(slot: u16, entries: impl IntoIterator<Item = (TxnId, Entry<O>)>) -> Self {
+        let entries: BTreeMap<TxnId, Entry<O>> = entries.into_iter().collect();
+        Self {
+            slot,
+            clock: entries.values().map(Entry::time).max().unwrap_or_default(),
+            entries,
             lost: false,
         }
     }
@@ -100,14 +123,24 @@ impl<O: Operation> Book<O> {
                 };
                 self.entries.insert(txn.id, entry);
             }
-            Record::Applied { txn, stamp, after } => {
+            Record::Applied {
+                txn,
+                stamp,
+                after,
+                told,
+            } => {
                 self.clock = self.clock.max(stamp.time);
                 let id = txn.id;
-                self.entries
-                    .insert(id, Entry::Applied { txn, stamp, after });
+                let entry = Entry::Applied {
+                    txn,
+                    stamp,
+                    after,
+                    told,
+                };
+                self.entries.insert(id, entry);
             }
-            Record::Aborted { txn } => {
-                self.entries.insert(txn.id, Entry::Aborted { txn });
+            Record::Aborted { txn, told } => {
+                self.entries.insert(txn.id, Entry::Aborted { txn, told });
             }
             Record::Forgotten { txn } => {
                 let entry = self.entries.remove(&txn);

@@ -20,12 +20,15 @@ mod order;
 mod recovery;
 mod settling;
 #[cfg(test)]
+mod stored_tests;
+#[cfg(test)]
 mod tests;
 
 use crate::book::{Book, Entry};
 use crate::message::{Message, Output, Predecessor, Record, To};
 use crate::planted::{self, Off};
-use crate::txn::{Operation, Part, Stamp, Standing, Transaction, TxnId};
+use crate::told;
+use crate::txn::{Operation, Stamp, Standing, Transaction, TxnId};
 use index::Index;
 use recovery::Recovery;
 use settling::{Ends, Settling};
@@ -43,8 +46,20 @@ pub trait State<O: Operation> {
         None
     }
 
-    /// Applies the operations of a part.
-    fn apply(&mut self, part: &Part<O>, stamp: Stamp);
+    /// Whether nothing but transactions holds the key now: others wait to be admitted, until [`Head::on_free`].
+    fn is_free(&self, key: &[u8]) -> bool {
+        let _ = key;
+        true
+    }
+
+    /// Looks at a transaction that would be admitted at the slot. `Some`: it is aborted, and its client is told why.
+    fn refuses(&mut self, txn: &Transaction<O>, slot: u16) -> Option<Vec<u8>> {
+        let _ = (txn, slot);
+        None
+    }
+
+    /// Applies the parts of a transaction at the slot, and returns what its client is told of them.
+    fn apply(&mut self, txn: &Transaction<O>, slot: u16, stamp: Stamp) -> Vec<u8>;
 }
 
 /// The end of a prepared transaction, as the slot after has told it.
@@ -52,6 +67,8 @@ pub trait State<O: Operation> {
 struct Final {
     stamp: Stamp,
     after: Vec<Predecessor>,
+    /// What that slot and the later ones tell the client.
+    told: Arc<[u8]>,
 }
 
 /// See the module's description.
@@ -64,6 +81,8 @@ pub struct Head<O: Operation> {
     finals: BTreeMap<TxnId, Final>,
     settling: Settling,
     recovery: Option<Recovery<O>>,
+    /// How often it has asked other slots for what it may lack.
+    round: u64,
     /// Transactions whose stamps a recovery has brought, and that are not applied yet.
     redone: BTreeSet<TxnId>,
 }
@@ -77,11 +96,13 @@ impl<O: Operation> Head<O> {
             finals: BTreeMap::new(),
             settling: Settling::default(),
             recovery: None,
+            round: 0,
             redone: BTreeSet::new(),
         }
     }
 
-    /// It goes on where the head before it has ended; `others`: all other slots. Call [`Head::on_link`] for each other head and
+    /// It goes on where the head before it has ended; `others`: all other slots, if the book may lack what the log has
+    /// lost; they are not used otherwise. Call [`Head::on_link`] for each other head and
     /// [`Head::on_origin_link`] for each origin then.
     pub fn on_start(
         &mut self,
@@ -125,6 +146,47 @@ impl<O: Operation> Head<O> {
         self.index.waiting().len()
     }
 
+    /// Whether a prepared transaction has a part on the key. Nothing else may change the key then.
+    pub fn holds(&self, key: &[u8]) -> bool {
+        self.index.holds(key)
+    }
+
+    /// Whether it has no transaction, and none waits.
+    pub fn is_idle(&self) -> bool {
+        self.book.is_empty() && self.index.waiting().len() == 0 && self.recovery.is_none()
+    }
+
+    fn known(&self) -> impl Iterator<Item = &Arc<Transaction<O>>> {
+        let known = self.book.iter().map(|(_, entry)| entry.txn());
+        known.chain(self.index.waiting().map(|waiting| &waiting.txn))
+    }
+
+    /// Other slots that its transactions concern: [`Head::on_link`] for each, from time to time, sends again what they
+    /// may lack.
+    pub fn peers(&self) -> BTreeSet<u16> {
+        let stops = self.known().flat_map(|txn| txn.slots()).copied();
+        let mut all: BTreeSet<u16> = stops.collect();
+        all.extend(self.settling.asked());
+        all.extend(self.recovery.iter().flat_map(Recovery::asked));
+        all.remove(&self.book.slot());
+        all
+    }
+
+    /// Nodes, with their starts, of transactions that begin at this slot: [`Head::on_origin_link`] for each, from time to
+    /// time, sends outcomes again that they may lack.
+    pub fn origins(&self) -> BTreeSet<(u16, u64)> {
+        let slot = self.book.slot();
+        let theirs = self.known().filter(|txn| txn.first() == slot);
+        theirs.map(|txn| (txn.id.node, txn.id.start)).collect()
+    }
+
+    /// Keys may be free that were not: looks again at what waits for that.
+    pub fn on_free(&mut self, state: &mut impl State<O>, out: &mut Vec<Output<O>>) {
+        if self.index.on_free() {
+            self.go_on(state, out);
+        }
+    }
+
     /// Whether a transaction that this slot has had, or that was applied at another one, is settled as far as it is
     /// known here. What it has written may not be shown before.
     pub fn is_settled(&self, txn: TxnId) -> bool {
@@ -153,11 +215,16 @@ impl<O: Operation> Head<O> {
         };
         match message {
             Message::Forward { txn, max } => self.on_forward(txn, max, state, out),
-            Message::Backward { txn, stamp, after } => {
-                let last = Final { stamp, after };
+            Message::Backward {
+                txn,
+                stamp,
+                after,
+                told,
+            } => {
+                let last = Final { stamp, after, told };
                 self.on_backward(from, txn, last, state, out);
             }
-            Message::Undo { txn } => self.on_undo(from, txn, state, out),
+            Message::Undo { txn, told } => self.on_undo(from, (txn, told), state, out),
             Message::Ask { txn, before } => self.ends(out).on_ask(from, txn, before),
             Message::Later { stamp } => self.ends(out).on_later(stamp),
             Message::Settled { txn } => self.ends(out).on_settled(from, txn),
@@ -176,10 +243,12 @@ impl<O: Operation> Head<O> {
             Message::IsGone { txn } => self.ends(out).on_is_gone(from, txn),
             Message::Gone { txn } => self.ends(out).on_gone(txn),
             Message::Heard { txn } => self.ends(out).on_heard(txn),
-            Message::Lost => self.on_lost(from, out),
+            Message::Lost { round } => self.on_lost(from, round, out),
             // Of a recovery that is over.
-            Message::Known { .. } | Message::Redo { .. } | Message::Over { .. } | Message::Told => {
-            }
+            Message::Known { .. }
+            | Message::Redo { .. }
+            | Message::Over { .. }
+            | Message::Told { .. } => {}
             Message::Outcome { .. } => {}
         }
     }
@@ -217,8 +286,8 @@ impl<O: Operation> Head<O> {
             Some(next) => out.push(Output::Send(To::Slot(next), Message::Forward { txn, max })),
             None => {
                 let stamp = Stamp { time: max, txn: id };
-                let after = Vec::new();
-                self.learn_final(id, Final { stamp, after });
+                let (after, told) = (Vec::new(), told::nothing());
+                self.learn_final(id, Final { stamp, after, told });
             }
         }
     }
@@ -236,9 +305,13 @@ impl<O: Operation> Head<O> {
                 if let Some(before) = txn.before(self.book.slot())
                     && planted::is(Off::AppliedFirst)
                 {
-                    let Final { stamp, after } = said.clone();
-                    let txn = id;
-                    let early = Message::Backward { txn, stamp, after };
+                    let Final { stamp, after, told } = said.clone();
+                    let early = Message::Backward {
+                        txn: id,
+                        stamp,
+                        after,
+                        told,
+                    };
                     out.push(Output::Send(To::Slot(before), early));
                 }
                 self.learn_final(id, said);
@@ -253,7 +326,13 @@ impl<O: Operation> Head<O> {
 
     /// Passes an applied transaction on to the slot before; the first slot settles it.
     fn back(&mut self, id: TxnId, out: &mut Vec<Output<O>>) {
-        let Some(Entry::Applied { txn, stamp, after }) = self.book.get(id) else {
+        let Some(Entry::Applied {
+            txn,
+            stamp,
+            after,
+            told,
+        }) = self.book.get(id)
+        else {
             return;
         };
         let Some(before) = txn.before(self.book.slot()) else {
@@ -263,6 +342,7 @@ impl<O: Operation> Head<O> {
             txn: id,
             stamp: *stamp,
             after: after.clone(),
+            told: Arc::clone(told),
         };
         out.push(Output::Send(To::Slot(before), message));
     }
@@ -270,14 +350,14 @@ impl<O: Operation> Head<O> {
     fn on_undo(
         &mut self,
         from: Option<u16>,
-        id: TxnId,
+        (id, told): (TxnId, Arc<[u8]>),
         state: &mut impl State<O>,
         out: &mut Vec<Output<O>>,
     ) {
         match self.book.get(id) {
             Some(Entry::Prepared { txn, .. }) => {
                 let txn = Arc::clone(txn);
-                self.abort(txn, out);
+                self.abort(txn, told, out);
                 self.go_on(state, out);
             }
             Some(Entry::Aborted { .. }) => self.undo(id, out),
@@ -286,20 +366,23 @@ impl<O: Operation> Head<O> {
         }
     }
 
-    fn abort(&mut self, txn: Arc<Transaction<O>>, out: &mut Vec<Output<O>>) {
+    fn abort(&mut self, txn: Arc<Transaction<O>>, told: Arc<[u8]>, out: &mut Vec<Output<O>>) {
         let id = txn.id;
         self.forget_final(id);
-        self.record(Record::Aborted { txn }, out);
+        self.record(Record::Aborted { txn, told }, out);
         self.undo(id, out);
     }
 
     /// Tells the slot before of an abort; the first slot tells the client.
     fn undo(&mut self, id: TxnId, out: &mut Vec<Output<O>>) {
-        let Some(Entry::Aborted { txn }) = self.book.get(id) else {
+        let Some(Entry::Aborted { txn, told }) = self.book.get(id) else {
             return;
         };
         match txn.before(self.book.slot()) {
-            Some(before) => out.push(Output::Send(To::Slot(before), Message::Undo { txn: id })),
+            Some(before) => {
+                let (txn, told) = (id, Arc::clone(told));
+                out.push(Output::Send(To::Slot(before), Message::Undo { txn, told }));
+            }
             None => self.ends(out).on_aborted(id),
         }
     }

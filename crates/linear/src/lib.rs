@@ -20,21 +20,28 @@
 //! | [`txn`] | transactions, their parts, and which of them depend on one another |
 //! | [`message`] | messages between heads, records, and what a handler puts out |
 //! | [`typed`] | commands on keys of any type, as operations |
+//! | [`access`] | keys that are read or written, as operations |
 //! | [`book`] | the replicated state of a slot: the transactions that it has not forgotten |
 //! | [`head`] | what the head of a slot does, as a machine |
 //! | [`origin`] | the transactions of a node's clients |
+//! | [`codec`] | messages and entries as bytes |
 //! | [`planted`] | rules that can be switched off, to see that the model notices |
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod book;
+pub mod codec;
 pub mod head;
 pub mod message;
 pub mod origin;
 pub mod planted;
+mod told;
 pub mod txn;
 pub mod typed;
 
+pub use access::Access;
 pub use book::{Book, Entry};
+pub use codec::Coded;
 pub use head::{Head, State};
 pub use message::{Message, Outcome, Output, Predecessor, Record, To};
 pub use origin::Origin;

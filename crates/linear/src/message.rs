@@ -14,7 +14,7 @@ pub struct Predecessor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     Committed,
-    /// A key had another version than the expected one.
+    /// A key had another version than the expected one, or a slot has refused it.
     Aborted,
 }
 
@@ -28,9 +28,11 @@ pub enum Message<O> {
         txn: TxnId,
         stamp: Stamp,
         after: Vec<Predecessor>,
+        /// What these slots tell the client.
+        told: Arc<[u8]>,
     },
     /// From the slot after: it is aborted.
-    Undo { txn: TxnId },
+    Undo { txn: TxnId, told: Arc<[u8]> },
     /// To the first slot of a predecessor: say when it is settled; `before`: the stamp of the transaction that waits.
     Ask { txn: TxnId, before: Stamp },
     /// The answer where it is no predecessor: a loss has changed its stamp.
@@ -48,23 +50,38 @@ pub enum Message<O> {
     /// From the last slot to the first: all others have forgotten it.
     Gone { txn: TxnId },
     /// From the first slot to the node of the client.
-    Outcome { txn: TxnId, outcome: Outcome },
+    Outcome {
+        txn: TxnId,
+        outcome: Outcome,
+        /// What its slots have told, in their order; of an aborted one, why.
+        told: Arc<[u8]>,
+    },
     /// From that node: the client has its answer.
     Heard { txn: TxnId },
     /// From a slot that may have lost the end of its log: tell what it may lack.
-    Lost,
+    /// `round`: the number of this question, which its answer repeats.
+    Lost { round: u64 },
     /// To such a slot, before the own one: this transaction has come here.
-    Known { txn: Arc<Transaction<O>> },
+    Known {
+        round: u64,
+        txn: Arc<Transaction<O>>,
+    },
     /// To such a slot, after the own one: this transaction was applied here.
     Redo {
+        round: u64,
         txn: Arc<Transaction<O>>,
         stamp: Stamp,
         after: Vec<Predecessor>,
+        told: Arc<[u8]>,
     },
     /// To such a slot: this transaction was aborted, or its first slot remembers it as forgotten.
-    Over { txn: TxnId, aborted: bool },
-    /// To such a slot: that was all.
-    Told,
+    Over {
+        round: u64,
+        txn: TxnId,
+        aborted: bool,
+    },
+    /// To such a slot: these were all, so many. With fewer, some were lost on the way.
+    Told { round: u64, facts: u64 },
 }
 
 impl<O> Message<O> {
@@ -91,9 +108,11 @@ pub enum Record<O> {
         txn: Arc<Transaction<O>>,
         stamp: Stamp,
         after: Vec<Predecessor>,
+        told: Arc<[u8]>,
     },
     Aborted {
         txn: Arc<Transaction<O>>,
+        told: Arc<[u8]>,
     },
     /// At its first slot its identity stays until all others have forgotten it.
     Forgotten {
@@ -105,6 +124,19 @@ pub enum Record<O> {
     /// The log may have lost its end. Until [`Record::Recovered`] each head asks the other slots for what it may lack.
     Lost,
     Recovered,
+}
+
+impl<O> Record<O> {
+    /// The transaction whose entry it changes, if it does not concern the whole slot.
+    pub fn txn(&self) -> Option<TxnId> {
+        match self {
+            Self::Prepared { txn, .. } | Self::Applied { txn, .. } | Self::Aborted { txn, .. } => {
+                Some(txn.id)
+            }
+            Self::Forgotten { txn } | Self::Dropped { txn } => Some(*txn),
+            Self::Lost | Self::Recovered => None,
+        }
+    }
 }
 
 /// A receiver.

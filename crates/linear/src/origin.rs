@@ -41,15 +41,15 @@ impl<O: Operation> Origin<O> {
         self.waiting.insert(txn.id, txn);
     }
 
-    /// The outcome of a transaction, if it was not known before.
+    /// The outcome of a transaction with what its slots have told, if it was not known before.
     pub fn on_outcome(
         &mut self,
-        (txn, outcome): (TxnId, Outcome),
+        (txn, outcome, told): (TxnId, Outcome, Arc<[u8]>),
         from: u16,
         out: &mut Vec<Output<O>>,
-    ) -> Option<Outcome> {
+    ) -> Option<(Outcome, Arc<[u8]>)> {
         out.push(Output::Send(To::Slot(from), Message::Heard { txn }));
-        self.waiting.remove(&txn).map(|_| outcome)
+        self.waiting.remove(&txn).map(|_| (outcome, told))
     }
 
     /// Messages to and from the head of a slot may have been lost, or it is another one.

@@ -33,6 +33,10 @@ pub enum Off {
     Known,
     /// An abort is told when the log has it.
     AbortsSynced,
+    /// What waits for keys that are not free is admitted when they are, and not before.
+    Free,
+    /// An answer to a slot that has lost something counts only if all of it arrives.
+    Counted,
     /// The last removal deletes a key with its deadline, and the next add begins one without it.
     Keys,
     /// Numbers have limits, at which the order of what is added shows.

@@ -2,6 +2,7 @@
 
 pub use rufous_datatype::key::Relation;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// The identity of a transaction: its node, that node's start, and a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,18 +131,61 @@ impl<O: Operation> Part<O> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Transaction<O> {
     pub id: TxnId,
-    /// By slot and key.
+    /// By slot and key, one of each key.
     parts: Vec<Part<O>>,
     slots: Vec<u16>,
+    /// What its slots run: opaque here.
+    body: Arc<[u8]>,
+}
+
+impl<O> Transaction<O> {
+    /// Of parts in the order of slots and keys, one of each key.
+    pub(crate) fn of_sorted(id: TxnId, parts: Vec<Part<O>>, body: Arc<[u8]>) -> Option<Self> {
+        if !parts.is_sorted_by(|a, b| (a.slot, &a.key) < (b.slot, &b.key)) {
+            return None;
+        }
+        let mut slots: Vec<u16> = parts.iter().map(|part| part.slot).collect();
+        slots.dedup();
+        (!slots.is_empty()).then_some(Self {
+            id,
+            parts,
+            slots,
+            body,
+        })
+    }
+
+    /// What its slots run.
+    pub fn body(&self) -> &Arc<[u8]> {
+        &self.body
+    }
+
+    /// In the order of slots and keys.
+    pub fn parts(&self) -> &[Part<O>] {
+        &self.parts
+    }
 }
 
 impl<O: Operation> Transaction<O> {
-    /// `None` if it has no part.
-    pub fn new(id: TxnId, mut parts: Vec<Part<O>>) -> Option<Self> {
+    /// Parts of one key become one. `None` if it has no part, or if parts of one key expect different versions.
+    pub fn new(id: TxnId, mut parts: Vec<Part<O>>, body: Arc<[u8]>) -> Option<Self> {
         parts.sort_by(|a, b| (a.slot, &a.key).cmp(&(b.slot, &b.key)));
-        let mut slots: Vec<u16> = parts.iter().map(|part| part.slot).collect();
-        slots.dedup();
-        (!slots.is_empty()).then_some(Self { id, parts, slots })
+        let mut joined: Vec<Part<O>> = Vec::with_capacity(parts.len());
+        for part in parts {
+            match joined.last_mut() {
+                Some(last) if (last.slot, &last.key) == (part.slot, &part.key) => {
+                    if last.expects.is_some()
+                        && part.expects.is_some()
+                        && last.expects != part.expects
+                    {
+                        return None;
+                    }
+                    last.expects = last.expects.or(part.expects);
+                    last.ops.extend(part.ops);
+                }
+                _ => joined.push(part),
+            }
+        }
+        Self::of_sorted(id, joined, body)
     }
 
     /// The slots that it visits, in order.

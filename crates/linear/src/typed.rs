@@ -1,6 +1,7 @@
 //! Commands on typed keys as operations of transactions: what a command does is reduced to its footprint, so that the
 //! transactions that hold a key are counts, and a new one is compared with all of them at once.
 
+use crate::codec::Coded;
 use crate::planted::{self, Off};
 use crate::txn::{Holders, Operation, Part};
 use rufous_datatype::key::{self, Footprint, Held, Relation, Standing};
@@ -33,6 +34,17 @@ impl<C: Clone + Debug> Operation for Typed<C> {
 
     fn writes(&self) -> bool {
         self.footprint.writes()
+    }
+}
+
+/// The command alone: it says what its operations are.
+impl<C: Coded + Clone + Into<Typed<C>>> Coded for Typed<C> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.command.encode(out);
+    }
+
+    fn decode(from: &mut &[u8]) -> Option<Self> {
+        C::decode(from).map(Into::into)
     }
 }
 

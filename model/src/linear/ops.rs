@@ -7,7 +7,7 @@ use rufous_base::rng::Rng;
 use rufous_datatype::algebra::Tuning;
 use rufous_datatype::key::{self, Deadline, Held, Put, Reply, Set, Typed, Value};
 use rufous_datatype::{bag, list, set, text};
-use rufous_linear::{Operation, Part, Stamp, Standing, State, TxnId};
+use rufous_linear::{Operation, Part, Stamp, Standing, State, Transaction, TxnId};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -250,7 +250,16 @@ impl State<Op> for Keys {
         is_typed.then(|| key::Standing::of(&self.typed(key)))
     }
 
-    fn apply(&mut self, part: &Part<Op>, stamp: Stamp) {
+    fn apply(&mut self, txn: &Transaction<Op>, slot: u16, stamp: Stamp) -> Vec<u8> {
+        for part in txn.at(slot) {
+            self.apply_part(part, stamp);
+        }
+        Vec::new()
+    }
+}
+
+impl Keys {
+    fn apply_part(&mut self, part: &Part<Op>, stamp: Stamp) {
         let typed = self.typed(&part.key);
         let key = self.0.entry(part.key.clone()).or_default();
         key.typed = typed;

@@ -108,9 +108,7 @@ impl Slot {
         self.keys = Keys::default();
         for record in &self.log {
             if let Record::Applied { txn, stamp, .. } = record {
-                for part in txn.at(self.no) {
-                    rufous_linear::State::apply(&mut self.keys, part, *stamp);
-                }
+                rufous_linear::State::apply(&mut self.keys, txn, self.no, *stamp);
             }
             book.on_record(record.clone());
         }
@@ -125,7 +123,7 @@ impl Slot {
         let names = self.log.iter().map(|record| match record {
             Record::Prepared { txn, proposal, .. } => format!("P{proposal}{}", name(txn.id)),
             Record::Applied { txn, stamp, .. } => format!("A{}{}", stamp.time, name(txn.id)),
-            Record::Aborted { txn } => format!("X{}", name(txn.id)),
+            Record::Aborted { txn, .. } => format!("X{}", name(txn.id)),
             Record::Forgotten { txn } => format!("F{}", name(*txn)),
             Record::Dropped { txn } => format!("D{}", name(*txn)),
             Record::Lost => "lost".into(),

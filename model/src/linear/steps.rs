@@ -78,7 +78,7 @@ impl World {
         });
         let parts = parts.collect();
         let (_, origin) = &mut self.origins[usize::from(node)];
-        let Some(txn) = Transaction::new(origin.next_id(), parts) else {
+        let Some(txn) = Transaction::new(origin.next_id(), parts, Arc::default()) else {
             return;
         };
         let txn = Arc::new(txn);
@@ -147,14 +147,14 @@ impl World {
                 Ok(())
             }
             (End::Origin(node), End::Slot(slot)) => {
-                let Message::Outcome { txn, outcome } = message else {
+                let Message::Outcome { txn, outcome, told } = message else {
                     return Err("an origin was sent something else than an outcome".into());
                 };
                 let mut out = Vec::new();
                 let (_, origin) = &mut self.origins[usize::from(node)];
-                let told = origin.on_outcome((txn, outcome), slot, &mut out);
+                let told = origin.on_outcome((txn, outcome, told), slot, &mut out);
                 self.send_of(node, out);
-                self.tell(txn, told)
+                self.tell(txn, told.map(|(outcome, _)| outcome))
             }
             (End::Origin(_), End::Origin(_)) => Ok(()),
         }

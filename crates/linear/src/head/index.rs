@@ -78,6 +78,8 @@ pub(super) struct Index<O: Operation> {
     arrivals: u64,
     blocked: BTreeMap<TxnId, BTreeSet<Blocked>>,
     to_admit: BTreeSet<u64>,
+    /// Numbers in the queue of those whose keys are held by other than transactions.
+    not_free: BTreeSet<u64>,
     to_apply: BTreeSet<TxnId>,
     /// How often transactions were compared, for tests.
     compared: u64,
@@ -101,6 +103,7 @@ impl<O: Operation> Index<O> {
             arrivals: 0,
             blocked: BTreeMap::new(),
             to_admit: BTreeSet::new(),
+            not_free: BTreeSet::new(),
             to_apply: BTreeSet::new(),
             compared: 0,
         };
@@ -129,7 +132,7 @@ impl<O: Operation> Index<O> {
                 self.drop_open(txn.id);
                 self.hold(txn, Place::Applied);
             }
-            Record::Aborted { txn } => self.drop_open(txn.id),
+            Record::Aborted { txn, .. } => self.drop_open(txn.id),
             Record::Forgotten { txn } | Record::Dropped { txn } => self.drop_open(*txn),
             Record::Lost | Record::Recovered => {}
         }
@@ -239,10 +242,24 @@ impl<O: Operation> Index<O> {
         self.queue.values()
     }
 
-    /// Takes the first waiting transaction that conflicts with none that is prepared or waits before it.
+    /// Whether a prepared transaction has a part on the key.
+    pub(super) fn holds(&self, key: &[u8]) -> bool {
+        let at = self.keys.get(key);
+        at.is_some_and(|at| !at.order.is_empty())
+    }
+
+    /// Keys may be free that were not. Whether something waits for that.
+    pub(super) fn on_free(&mut self) -> bool {
+        self.to_admit.append(&mut self.not_free);
+        !self.to_admit.is_empty()
+    }
+
+    /// Takes the first waiting transaction that conflicts with none that is prepared or waits before it, and whose keys are
+    /// free.
     pub(super) fn next_to_admit(
         &mut self,
         standing: impl Fn(&[u8]) -> Option<Standing<O>>,
+        is_free: impl Fn(&[u8]) -> bool,
     ) -> Option<Waiting<O>> {
         while let Some(number) = self.to_admit.pop_first() {
             let Some(txn) = self
@@ -256,6 +273,11 @@ impl<O: Operation> Index<O> {
                 Some(with) => {
                     let blocked = self.blocked.entry(with).or_default();
                     blocked.insert(Blocked::Waiting(number));
+                }
+                None if !txn.at(self.slot).all(|part| is_free(&part.key))
+                    && !planted::is(Off::Free) =>
+                {
+                    self.not_free.insert(number);
                 }
                 None => return self.take(number),
             }

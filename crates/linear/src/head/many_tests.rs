@@ -1,6 +1,7 @@
 //! How often transactions are compared while many are open: that must not grow with them.
 
 use super::{Head, State};
+use crate::told::nothing;
 use crate::{Book, Message, Output, Part, Stamp, Standing, Transaction, TxnId, Typed};
 use rufous_datatype::key::{Held, Key, Op, Typed as Of, Value};
 use rufous_datatype::text;
@@ -32,7 +33,9 @@ impl State<Increment> for Numbers {
         Some(rufous_datatype::key::Standing::of(&key))
     }
 
-    fn apply(&mut self, _: &Part<Increment>, _: Stamp) {}
+    fn apply(&mut self, _: &Transaction<Increment>, _: u16, _: Stamp) -> Vec<u8> {
+        Vec::new()
+    }
 }
 
 const MANY: u64 = 10_000;
@@ -53,7 +56,7 @@ fn forward(number: u64, key: u64, op: &Increment) -> Message<Increment> {
         ops: vec![op.clone()],
         expects: None,
     };
-    let txn = Transaction::new(id(number), vec![part(1), part(2)]).expect("has parts");
+    let txn = Transaction::new(id(number), vec![part(1), part(2)], nothing()).expect("has parts");
     let (txn, max) = (Arc::new(txn), 0);
     Message::Forward { txn, max }
 }
@@ -78,6 +81,7 @@ fn backward(number: u64, time: u64) -> Message<Increment> {
         txn,
         stamp: Stamp { time, txn },
         after: Vec::new(),
+        told: nothing(),
     }
 }
 

@@ -4,6 +4,7 @@ use super::index::Waiting;
 use super::{Final, Head, State};
 use crate::message::{Output, Predecessor, Record};
 use crate::planted::{self, Off};
+use crate::told;
 use crate::txn::{Operation, Stamp, Transaction, TxnId};
 use std::sync::Arc;
 
@@ -17,8 +18,10 @@ impl<O: Operation> Head<O> {
     /// Admits one transaction that conflicts with nothing prepared and with nothing that waits before it.
     fn admit(&mut self, state: &mut impl State<O>, out: &mut Vec<Output<O>>) -> bool {
         let slot = self.book.slot();
-        let standing = |key: &[u8]| state.standing(key);
-        let Some(Waiting { txn, max }) = self.index.next_to_admit(standing) else {
+        let next = self
+            .index
+            .next_to_admit(|key| state.standing(key), |key| state.is_free(key));
+        let Some(Waiting { txn, max }) = next else {
             return false;
         };
         let as_expected = |expects: Option<Option<Stamp>>, key: &[u8]| {
@@ -28,7 +31,11 @@ impl<O: Operation> Head<O> {
             .at(slot)
             .all(|part| as_expected(part.expects, &part.key));
         if !holds && !planted::is(Off::Conditions) {
-            self.abort(txn, out);
+            self.abort(txn, told::nothing(), out);
+            return true;
+        }
+        if let Some(why) = state.refuses(&txn, slot) {
+            self.abort(txn, why.into(), out);
             return true;
         }
         let proposal = self.book.clock() + 1;
@@ -61,19 +68,26 @@ impl<O: Operation> Head<O> {
         let Some(id) = self.index.next_to_apply(finals, standing) else {
             return false;
         };
-        let (Some(entry), Some(Final { stamp, mut after })) =
-            (self.book.get(id), self.finals.remove(&id))
-        else {
+        let (Some(entry), Some(last)) = (self.book.get(id), self.finals.remove(&id)) else {
             return false;
         };
+        let Final {
+            stamp,
+            mut after,
+            told,
+        } = last;
         let txn = Arc::clone(entry.txn());
         after.extend(self.predecessors(&txn, state));
         after.sort_unstable();
         after.dedup();
-        for part in txn.at(slot) {
-            state.apply(part, stamp);
-        }
-        self.record(Record::Applied { txn, stamp, after }, out);
+        let piece = state.apply(&txn, slot, stamp);
+        let record = Record::Applied {
+            txn,
+            stamp,
+            after,
+            told: told::joined(slot, &piece, &told),
+        };
+        self.record(record, out);
         self.back(id, out);
         true
     }

@@ -9,17 +9,18 @@
 
 use super::{Final, Head, State};
 use crate::book::Entry;
-use crate::message::{Message, Output, Predecessor, Record, To};
+use crate::message::{Message, Output, Record, To};
 use crate::planted::{self, Off};
-use crate::txn::{Operation, Stamp, Transaction, TxnId};
+use crate::told;
+use crate::txn::{Operation, Transaction, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// See the module's description.
 #[derive(Clone, Debug)]
 pub(super) struct Recovery<O> {
-    /// Slots that have not answered.
-    asked: BTreeSet<u16>,
+    /// Slots that have not answered, and the numbers of the questions that they were asked.
+    asked: BTreeMap<u16, u64>,
     /// By the slot that has told them.
     facts: BTreeMap<u16, Facts<O>>,
     held: Vec<(Option<u16>, Message<O>)>,
@@ -29,10 +30,12 @@ pub(super) struct Recovery<O> {
 #[derive(Clone, Debug)]
 struct Facts<O> {
     known: Vec<Arc<Transaction<O>>>,
-    redo: Vec<(TxnId, (Stamp, Vec<Predecessor>))>,
+    redo: Vec<(TxnId, Final)>,
     aborted: Vec<TxnId>,
     /// Aborted, or forgotten by their first slots.
     over: Vec<TxnId>,
+    /// How many they are.
+    count: u64,
 }
 
 impl<O> Default for Facts<O> {
@@ -42,7 +45,43 @@ impl<O> Default for Facts<O> {
             redo: Vec::new(),
             aborted: Vec::new(),
             over: Vec::new(),
+            count: 0,
         }
+    }
+}
+
+impl<O> Facts<O> {
+    /// Takes one. True if these are all.
+    fn take(&mut self, fact: Message<O>) -> bool {
+        match fact {
+            Message::Known { txn, .. } => self.known.push(txn),
+            Message::Redo {
+                txn,
+                stamp,
+                after,
+                told,
+                ..
+            } => {
+                self.redo.push((txn.id, Final { stamp, after, told }));
+                self.known.push(txn);
+            }
+            Message::Over { txn, aborted, .. } => {
+                self.over.push(txn);
+                self.aborted.extend(aborted.then_some(txn));
+            }
+            // With fewer it asks again when the link is looked at again.
+            Message::Told { facts, .. } => return facts == self.count || planted::is(Off::Counted),
+            _ => return false,
+        }
+        self.count += 1;
+        false
+    }
+}
+
+impl<O> Recovery<O> {
+    /// Slots that have not answered.
+    pub(super) fn asked(&self) -> impl Iterator<Item = u16> {
+        self.asked.keys().copied()
     }
 }
 
@@ -57,14 +96,24 @@ impl<O: Operation> Head<O> {
 
     /// Asks all other slots for what may be lacking here.
     pub(super) fn begin_recovery(&mut self, others: BTreeSet<u16>, out: &mut Vec<Output<O>>) {
-        for slot in &others {
-            out.push(Output::Send(To::Slot(*slot), Message::Lost));
-        }
         self.recovery = Some(Recovery {
-            asked: others,
+            asked: BTreeMap::new(),
             facts: BTreeMap::new(),
             held: Vec::new(),
         });
+        for slot in others {
+            self.ask(slot, out);
+        }
+    }
+
+    fn ask(&mut self, slot: u16, out: &mut Vec<Output<O>>) {
+        if let Some(recovery) = &mut self.recovery {
+            self.round += 1;
+            recovery.facts.remove(&slot);
+            recovery.asked.insert(slot, self.round);
+            let message = Message::Lost { round: self.round };
+            out.push(Output::Send(To::Slot(slot), message));
+        }
     }
 
     /// Whether it waits for other slots before it serves.
@@ -75,10 +124,8 @@ impl<O: Operation> Head<O> {
     /// What a slot has said before its head has changed may be lost there.
     pub(super) fn ask_again(&mut self, peer: u16, out: &mut Vec<Output<O>>) {
         if let Some(recovery) = &mut self.recovery {
-            recovery.facts.remove(&peer);
             recovery.held.retain(|(from, _)| *from != Some(peer));
-            recovery.asked.insert(peer);
-            out.push(Output::Send(To::Slot(peer), Message::Lost));
+            self.ask(peer, out);
         }
     }
 
@@ -96,37 +143,50 @@ impl<O: Operation> Head<O> {
     }
 
     /// Answers a slot that may lack something.
-    pub(super) fn on_lost(&self, from: Option<u16>, out: &mut Vec<Output<O>>) {
+    pub(super) fn on_lost(&self, from: Option<u16>, round: u64, out: &mut Vec<Output<O>>) {
         let Some(from) = from else {
             return;
         };
         let is_later = from > self.book.slot();
         let queued = self.index.waiting().map(|waiting| &waiting.txn);
         let theirs = queued.filter(|txn| txn.slots().contains(&from) && !is_later);
-        let mut facts: Vec<Message<O>> = theirs.map(known).collect();
+        let mut facts: Vec<Message<O>> = theirs.map(|txn| known(round, txn)).collect();
         let theirs = self.book.iter();
         let theirs = theirs.filter(|(_, entry)| entry.txn().slots().contains(&from));
         facts.extend(theirs.filter_map(|(id, entry)| match entry {
-            Entry::Applied { txn, stamp, after } if is_later => Some(Message::Redo {
+            Entry::Applied {
+                txn,
+                stamp,
+                after,
+                told,
+            } if is_later => Some(Message::Redo {
+                round,
                 txn: Arc::clone(txn),
                 stamp: *stamp,
                 after: after.clone(),
+                told: Arc::clone(told),
             }),
             // With a stamp it was applied at all later slots. Without one it will be sent forward again, and may not have come
             // to that slot before.
             Entry::Prepared { txn, .. } if is_later => {
                 let known = self.finals.get(id).cloned();
-                known.map(|Final { stamp, after }| Message::Redo {
+                known.map(|Final { stamp, after, told }| Message::Redo {
+                    round,
                     txn: Arc::clone(txn),
                     stamp,
                     after,
+                    told,
                 })
             }
-            Entry::Prepared { txn, .. } | Entry::Applied { txn, .. } => Some(known(txn)),
-            Entry::Aborted { .. } => Some(over(*id, true)),
-            Entry::Forgotten { .. } => Some(over(*id, false)),
+            Entry::Prepared { txn, .. } | Entry::Applied { txn, .. } => Some(known(round, txn)),
+            Entry::Aborted { .. } => Some(over(round, *id, true)),
+            Entry::Forgotten { .. } => Some(over(round, *id, false)),
         }));
-        facts.push(Message::Told);
+        let count = facts.len() as u64;
+        facts.push(Message::Told {
+            round,
+            facts: count,
+        });
         let to = To::Slot(from);
         out.extend(facts.into_iter().map(|fact| Output::Send(to, fact)));
     }
@@ -142,25 +202,29 @@ impl<O: Operation> Head<O> {
         let Some(recovery) = &mut self.recovery else {
             return Some(message);
         };
-        let facts = from.map(|from| recovery.facts.entry(from).or_default());
-        match (message, facts) {
-            (Message::Lost, _) => self.on_lost(from, out),
-            (Message::Known { txn }, Some(facts)) => facts.known.push(txn),
-            (Message::Redo { txn, stamp, after }, Some(facts)) => {
-                facts.redo.push((txn.id, (stamp, after)));
-                facts.known.push(txn);
+        let (round, message) = match message {
+            Message::Lost { round } => {
+                self.on_lost(from, round, out);
+                return None;
             }
-            (Message::Over { txn, aborted }, Some(facts)) => {
-                facts.over.push(txn);
-                facts.aborted.extend(aborted.then_some(txn));
+            Message::Known { round, .. }
+            | Message::Redo { round, .. }
+            | Message::Over { round, .. }
+            | Message::Told { round, .. } => (round, message),
+            message => {
+                recovery.held.push((from, message));
+                return None;
             }
-            (Message::Told, _) => {
-                recovery.asked.retain(|slot| Some(*slot) != from);
-                if recovery.asked.is_empty() {
-                    self.recover(state, out);
-                }
+        };
+        // Of earlier questions, something may be missing.
+        let asked = recovery.asked.iter();
+        let mut asked = asked.filter(|(slot, of)| from == Some(**slot) && **of == round);
+        let from = asked.next().map(|(slot, _)| *slot)?;
+        if recovery.facts.entry(from).or_default().take(message) {
+            recovery.asked.remove(&from);
+            if recovery.asked.is_empty() {
+                self.recover(state, out);
             }
-            (message, _) => recovery.held.push((from, message)),
         }
         None
     }
@@ -180,7 +244,7 @@ impl<O: Operation> Head<O> {
         let all = all.unwrap_or_default();
         for id in &all.aborted {
             if let Some(Entry::Prepared { txn, .. }) = self.book.get(*id) {
-                self.abort(Arc::clone(txn), out);
+                self.abort(Arc::clone(txn), told::nothing(), out);
             }
         }
         for txn in &all.known {
@@ -188,14 +252,15 @@ impl<O: Operation> Head<O> {
                 self.know(txn, out);
             }
         }
-        for (id, (stamp, after)) in all.redo {
+        for (id, said) in all.redo {
             if matches!(self.book.get(id), Some(Entry::Prepared { .. })) {
                 let known = self.finals.get(&id).cloned();
                 let mut last = known.unwrap_or(Final {
-                    stamp,
                     after: Vec::new(),
+                    told: told::after(self.book.slot(), &said.told),
+                    ..said
                 });
-                last.after.extend(after);
+                last.after.extend(said.after);
                 self.learn_final(id, last);
                 self.redone.insert(id);
             }
@@ -244,12 +309,17 @@ impl<O: Operation> Head<O> {
     }
 }
 
-fn over<O>(txn: TxnId, aborted: bool) -> Message<O> {
-    Message::Over { txn, aborted }
+fn over<O>(round: u64, txn: TxnId, aborted: bool) -> Message<O> {
+    Message::Over {
+        round,
+        txn,
+        aborted,
+    }
 }
 
-fn known<O>(txn: &Arc<Transaction<O>>) -> Message<O> {
+fn known<O>(round: u64, txn: &Arc<Transaction<O>>) -> Message<O> {
     Message::Known {
+        round,
         txn: Arc::clone(txn),
     }
 }

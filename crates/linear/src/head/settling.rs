@@ -4,6 +4,7 @@ use super::index::Index;
 use crate::book::{Book, Entry};
 use crate::message::{Message, Outcome, Output, Predecessor, Record, To};
 use crate::planted::{self, Off};
+use crate::told;
 use crate::txn::{Operation, Stamp, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -56,6 +57,15 @@ impl Settling {
         self.settled.contains(&txn)
     }
 
+    /// First slots of predecessors that are not known to be settled.
+    pub(super) fn asked(&self) -> impl Iterator<Item = u16> {
+        let open = self
+            .firsts
+            .values()
+            .filter_map(|first| first.after.as_ref());
+        open.flat_map(|after| after.values().copied())
+    }
+
     /// A node runs this start of it. True if that is new.
     pub(super) fn learn_start(&mut self, node: u16, start: u64) -> bool {
         let known = self.starts.entry(node).or_default();
@@ -83,7 +93,7 @@ impl<O: Operation> Ends<'_, O> {
         self.release_earlier(stamp);
         if self.at.settled.contains(&id) {
             self.tell_ended(id);
-            return self.tell_outcome(id, Outcome::Committed);
+            return self.tell_outcome(id);
         }
         let slot = self.book.slot();
         let is_open = |of: &Predecessor| {
@@ -143,7 +153,7 @@ impl<O: Operation> Ends<'_, O> {
             self.index.on_settled(id);
             self.at.behind.remove(&id);
             self.tell_ended(id);
-            self.tell_outcome(id, Outcome::Committed);
+            self.tell_outcome(id);
             for waiter in self.at.waiters.remove(&id).into_iter().flatten() {
                 match waiter {
                     Waiter::Slot(slot, _) => {
@@ -175,16 +185,26 @@ impl<O: Operation> Ends<'_, O> {
         }
     }
 
-    pub(super) fn tell_outcome(&mut self, id: TxnId, outcome: Outcome) {
+    /// Tells the client the outcome of an ended transaction.
+    fn tell_outcome(&mut self, id: TxnId) {
         let TxnId { node, start, .. } = id;
+        let Some(entry) = self.book.get(id) else {
+            return;
+        };
+        let (outcome, told) = match entry {
+            Entry::Applied { told, .. } => (Outcome::Committed, told::plain(told)),
+            Entry::Aborted { told, .. } => (Outcome::Aborted, Arc::clone(told)),
+            _ => return,
+        };
         let (to, message) = (
             To::Origin { node, start },
-            Message::Outcome { txn: id, outcome },
+            Message::Outcome {
+                txn: id,
+                outcome,
+                told,
+            },
         );
-        let is_prepared_elsewhere = self
-            .book
-            .get(id)
-            .is_some_and(|entry| entry.txn().slots().len() > 1);
+        let is_prepared_elsewhere = entry.txn().slots().len() > 1;
         let has_to_last = outcome == Outcome::Aborted && is_prepared_elsewhere;
         let waits = has_to_last && !planted::is(Off::AbortsSynced);
         self.out.push(message.gated(to, waits));
@@ -231,8 +251,10 @@ impl<O: Operation> Ends<'_, O> {
             return;
         };
         let (earlier, later) = waiters.into_iter().partition(|of| of.stamp() < stamp);
-        self.at.waiters.insert(txn, later);
-        let earlier: BTreeSet<Waiter> = earlier;
+        let (earlier, later): (BTreeSet<Waiter>, BTreeSet<Waiter>) = (earlier, later);
+        if !later.is_empty() {
+            self.at.waiters.insert(txn, later);
+        }
         for waiter in earlier {
             match waiter {
                 Waiter::Here(_) => self.on_later(stamp),
@@ -315,9 +337,9 @@ impl<O: Operation> Ends<'_, O> {
         let theirs = theirs.filter(|txn| (txn.node, txn.start) == (node, start));
         for txn in theirs.copied().collect::<Vec<_>>() {
             match self.book.get(txn) {
-                Some(Entry::Aborted { .. }) => self.tell_outcome(txn, Outcome::Aborted),
+                Some(Entry::Aborted { .. }) => self.tell_outcome(txn),
                 Some(Entry::Applied { .. }) if self.at.settled.contains(&txn) => {
-                    self.tell_outcome(txn, Outcome::Committed);
+                    self.tell_outcome(txn);
                 }
                 _ => {}
             }
@@ -439,7 +461,7 @@ impl<O: Operation> Ends<'_, O> {
         let (time, txn) = (u64::MAX, id);
         self.release_earlier(Stamp { time, txn });
         self.tell_ended(id);
-        self.tell_outcome(id, Outcome::Aborted);
+        self.tell_outcome(id);
         self.forget(id);
     }
 

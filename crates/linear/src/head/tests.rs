@@ -1,6 +1,7 @@
 //! Heads of three slots, driven by hand: what each puts out for one message.
 
 use super::{Head, State};
+use crate::told::nothing;
 use crate::{
     Book, Message, Operation, Outcome, Output, Pairs, Part, Record, Relation, Stamp, To,
     Transaction, TxnId,
@@ -39,8 +40,11 @@ impl State<Op> for Keys {
         self.0.get(key).copied()
     }
 
-    fn apply(&mut self, part: &Part<Op>, stamp: Stamp) {
-        self.0.insert(part.key.clone(), stamp);
+    fn apply(&mut self, txn: &Transaction<Op>, slot: u16, stamp: Stamp) -> Vec<u8> {
+        for part in txn.at(slot) {
+            self.0.insert(part.key.clone(), stamp);
+        }
+        Vec::new()
     }
 }
 
@@ -128,7 +132,10 @@ fn observed(
         ops: vec![op],
         expects,
     };
-    Arc::new(Transaction::new(id(number), slots.iter().map(part).collect()).expect("has parts"))
+    Arc::new(
+        Transaction::new(id(number), slots.iter().map(part).collect(), nothing())
+            .expect("has parts"),
+    )
 }
 
 fn forward(txn: &Arc<Transaction<Op>>, max: u64) -> Message<Op> {
@@ -142,7 +149,14 @@ const ORIGIN: To = To::Origin { node: 1, start: 1 };
 
 fn outcome(number: u64, outcome: Outcome) -> (To, Message<Op>) {
     let txn = id(number);
-    (ORIGIN, Message::Outcome { txn, outcome })
+    (
+        ORIGIN,
+        Message::Outcome {
+            txn,
+            outcome,
+            told: nothing(),
+        },
+    )
 }
 
 #[test]
@@ -176,6 +190,7 @@ fn the_last_slot_knows_the_maximum_and_applies_first() {
                 txn: _,
                 stamp: at,
                 after,
+                told: _,
             },
         ),
     ] = &sent[..]
@@ -204,6 +219,7 @@ fn dependent_ones_are_applied_by_their_stamps_and_independent_ones_at_once() {
             txn: id(txn),
             stamp: stamp(time, txn),
             after: Vec::new(),
+            told: nothing(),
         };
         slot.take(Some(2), back(2, 9));
         assert_eq!(slot.keys.version(b"k").is_none(), is_dependent, "{op:?}");
@@ -229,6 +245,7 @@ fn what_one_has_observed_the_other_waits_to_change() {
         txn: id(1),
         stamp: stamp(3, 1),
         after: Vec::new(),
+        told: nothing(),
     };
     let sent = slot.take(Some(2), back);
     assert!(
@@ -244,8 +261,23 @@ fn a_condition_that_does_not_hold_aborts_and_undoes() {
     let txn = observed(1, &[1, 2], Op::Append, Some(None));
     first.take(None, forward(&txn, 0));
     let sent = last.take(Some(1), forward(&txn, 1));
-    assert_eq!(sent, [(To::Slot(1), Message::Undo { txn: id(1) })]);
-    let sent = first.take(Some(2), Message::Undo { txn: id(1) });
+    assert_eq!(
+        sent,
+        [(
+            To::Slot(1),
+            Message::Undo {
+                txn: id(1),
+                told: nothing()
+            }
+        )]
+    );
+    let sent = first.take(
+        Some(2),
+        Message::Undo {
+            txn: id(1),
+            told: nothing(),
+        },
+    );
     assert!(sent.contains(&outcome(1, Outcome::Aborted)), "{sent:?}");
     assert_eq!(first.keys.version(b"k"), None);
     // The message was lost and is sent again: the answer stays.
@@ -330,17 +362,19 @@ fn a_slot_that_has_lost_something_gets_it_from_others() {
     last.head.on_loss(&mut out);
     last.head
         .on_start(BTreeSet::from([1]), &mut last.keys, &mut out);
-    assert_eq!(last.put(out), [(To::Slot(1), Message::Lost)]);
+    assert_eq!(last.put(out), [(To::Slot(1), Message::Lost { round: 1 })]);
     // A client's request waits until it is known what was lost.
     let read = txn(2, &[2], Op::Read);
     assert_eq!(last.take(None, forward(&read, 0)), []);
     let redo = Message::Redo {
+        round: 1,
         txn: Arc::clone(&lost),
         stamp: stamp(5, 1),
         after: Vec::new(),
+        told: nothing(),
     };
     assert_eq!(last.take(Some(1), redo), []);
-    last.take(Some(1), Message::Told);
+    last.take(Some(1), Message::Told { round: 1, facts: 1 });
     assert_eq!(last.keys.version(b"k"), Some(stamp(6, 2)));
     assert!(!last.head.book().is_lost());
     let applied = |record: &Record<Op>| match record {

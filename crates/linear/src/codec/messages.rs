@@ -1,0 +1,169 @@
+//! Messages as bytes.
+
+use super::{Coded, all, put_all};
+use crate::message::Message;
+use crate::txn::TxnId;
+use std::sync::Arc;
+
+impl<O> Message<O> {
+    /// Never used again for another one.
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Forward { .. } => 1,
+            Self::Backward { .. } => 2,
+            Self::Undo { .. } => 3,
+            Self::Ask { .. } => 4,
+            Self::Later { .. } => 5,
+            Self::Settled { .. } => 6,
+            Self::Safe { .. } => 7,
+            Self::Forget { .. } => 8,
+            Self::Unknown { .. } => 9,
+            Self::IsGone { .. } => 10,
+            Self::Gone { .. } => 11,
+            Self::Outcome { .. } => 12,
+            Self::Heard { .. } => 13,
+            Self::Lost { .. } => 14,
+            Self::Known { .. } => 15,
+            Self::Redo { .. } => 16,
+            Self::Over { .. } => 17,
+            Self::Told { .. } => 18,
+        }
+    }
+}
+
+/// One after the other.
+macro_rules! put {
+    ($out:expr, $($field:expr),+) => { { $($field.encode($out);)+ } };
+}
+
+impl<O: Coded> Coded for Message<O> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.kind());
+        match self {
+            Self::Forward { txn, max } => put!(out, txn, max),
+            Self::Backward {
+                txn,
+                stamp,
+                after,
+                told,
+            } => {
+                put!(out, txn, stamp);
+                put_all(out, after);
+                told.encode(out);
+            }
+            Self::Undo { txn, told } => put!(out, txn, told),
+            Self::Ask { txn, before } => put!(out, txn, before),
+            Self::Later { stamp } => stamp.encode(out),
+            Self::Settled { txn }
+            | Self::Safe { txn }
+            | Self::Unknown { txn }
+            | Self::IsGone { txn }
+            | Self::Gone { txn }
+            | Self::Heard { txn } => txn.encode(out),
+            Self::Forget { txn, slots } => {
+                txn.encode(out);
+                put_all(out, slots);
+            }
+            Self::Outcome { txn, outcome, told } => put!(out, txn, outcome, told),
+            Self::Lost { round } => round.encode(out),
+            Self::Known { round, txn } => put!(out, round, txn),
+            Self::Redo {
+                round,
+                txn,
+                stamp,
+                after,
+                told,
+            } => {
+                put!(out, round, txn, stamp);
+                put_all(out, after);
+                told.encode(out);
+            }
+            Self::Over {
+                round,
+                txn,
+                aborted,
+            } => put!(out, round, txn, aborted),
+            Self::Told { round, facts } => put!(out, round, facts),
+        }
+    }
+
+    fn decode(from: &mut &[u8]) -> Option<Self> {
+        let kind = u8::decode(from)?;
+        let id = |from: &mut &[u8]| TxnId::decode(from);
+        Some(match kind {
+            1 => Self::Forward {
+                txn: Arc::decode(from)?,
+                max: u64::decode(from)?,
+            },
+            2 => Self::Backward {
+                txn: id(from)?,
+                stamp: Coded::decode(from)?,
+                after: all(from)?,
+                told: Arc::decode(from)?,
+            },
+            3 => Self::Undo {
+                txn: id(from)?,
+                told: Arc::decode(from)?,
+            },
+            4 => Self::Ask {
+                txn: id(from)?,
+                before: Coded::decode(from)?,
+            },
+            5 => Self::Later {
+                stamp: Coded::decode(from)?,
+            },
+            6 => Self::Settled { txn: id(from)? },
+            7 => Self::Safe { txn: id(from)? },
+            8 => Self::Forget {
+                txn: id(from)?,
+                slots: slots(from)?,
+            },
+            9 => Self::Unknown { txn: id(from)? },
+            10 => Self::IsGone { txn: id(from)? },
+            11 => Self::Gone { txn: id(from)? },
+            12 => Self::Outcome {
+                txn: id(from)?,
+                outcome: Coded::decode(from)?,
+                told: Arc::decode(from)?,
+            },
+            13 => Self::Heard { txn: id(from)? },
+            14..=18 => return recovery(kind, from),
+            _ => return None,
+        })
+    }
+}
+
+fn recovery<O: Coded>(kind: u8, from: &mut &[u8]) -> Option<Message<O>> {
+    let round = u64::decode(from)?;
+    Some(match kind {
+        14 => Message::Lost { round },
+        15 => Message::Known {
+            round,
+            txn: Arc::decode(from)?,
+        },
+        16 => Message::Redo {
+            round,
+            txn: Arc::decode(from)?,
+            stamp: Coded::decode(from)?,
+            after: all(from)?,
+            told: Arc::decode(from)?,
+        },
+        17 => Message::Over {
+            round,
+            txn: TxnId::decode(from)?,
+            aborted: bool::decode(from)?,
+        },
+        18 => Message::Told {
+            round,
+            facts: u64::decode(from)?,
+        },
+        _ => return None,
+    })
+}
+
+/// In their order.
+fn slots(from: &mut &[u8]) -> Option<Arc<[u16]>> {
+    let slots: Vec<u16> = all(from)?;
+    let are_slots = !slots.is_empty() && slots.is_sorted_by(|a, b| a < b);
+    are_slots.then(|| slots.into())
+}

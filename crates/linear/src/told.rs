@@ -1,0 +1,78 @@
+//! What the slots of a transaction tell its client: opaque bytes of each slot, framed with the slot until the first slot
+//! joins them. A slot that applies a transaction again takes what the later ones have told out of what an
+//! earlier one knows.
+
+use crate::codec::{put_varint, slice, varint};
+use std::sync::Arc;
+
+/// Nothing.
+pub(crate) fn nothing() -> Arc<[u8]> {
+    Arc::default()
+}
+
+/// What a slot tells, before that of the later ones.
+pub(crate) fn joined(slot: u16, piece: &[u8], later: &Arc<[u8]>) -> Arc<[u8]> {
+    if piece.is_empty() {
+        return Arc::clone(later);
+    }
+    let mut all = Vec::with_capacity(piece.len() + later.len() + 8);
+    put_varint(&mut all, u64::from(slot));
+    put_varint(&mut all, piece.len() as u64);
+    all.extend_from_slice(piece);
+    all.extend_from_slice(later);
+    all.into()
+}
+
+/// What the slots after this one have told.
+pub(crate) fn after(slot: u16, told: &Arc<[u8]>) -> Arc<[u8]> {
+    let mut rest: &[u8] = told;
+    let mut whole = rest;
+    while let Some((of, _)) = piece(&mut rest) {
+        if of > u64::from(slot) {
+            return if whole.len() == told.len() {
+                Arc::clone(told)
+            } else {
+                whole.into()
+            };
+        }
+        whole = rest;
+    }
+    nothing()
+}
+
+/// What the client gets.
+pub(crate) fn plain(told: &[u8]) -> Arc<[u8]> {
+    let mut rest = told;
+    let mut all = Vec::with_capacity(told.len());
+    while let Some((_, piece)) = piece(&mut rest) {
+        all.extend_from_slice(piece);
+    }
+    all.into()
+}
+
+fn piece<'a>(from: &mut &'a [u8]) -> Option<(u64, &'a [u8])> {
+    let slot = varint(from)?;
+    let len = varint(from)?;
+    Some((slot, slice(from, len)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_slot_may_tell_something_and_what_later_ones_have_told_can_be_taken_out() {
+        let last = joined(300, &[7; 200], &nothing());
+        let middle = joined(20, b"", &last);
+        assert_eq!(middle, last);
+        let first = joined(3, b"ab", &middle);
+        assert_eq!(plain(&first)[..], [b"ab".as_slice(), &[7; 200]].concat());
+        assert_eq!(after(2, &first), first);
+        for slot in [3, 20, 299] {
+            assert_eq!(after(slot, &first), last, "{slot}");
+        }
+        assert_eq!(after(300, &first), nothing());
+        // What another node has sent is not trusted.
+        assert_eq!(plain(&[1, 200, 1]), nothing());
+    }
+}
