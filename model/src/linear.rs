@@ -6,17 +6,22 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | [`op`] | what a transaction does to a key |
 //! | [`ops`] | operations, and the keys of a slot |
 //! | [`slot`] | a slot: its log, what of it is kept, and its head |
 //! | [`world`] | all slots and origins, and what may happen next |
 //! | [`steps`] | what each action does |
+//! | [`bounds`] | bounds of random histories |
 //! | [`check`] | what has to hold at the end |
 //! | `serial` | whether replies of typed operations have an order |
+//! | `told` | what slots tell clients |
 //! | [`search`] | random histories |
 //! | [`exhaustive`] | every order within small bounds |
 
+pub mod bounds;
 pub mod check;
 pub mod exhaustive;
+pub mod op;
 pub mod ops;
 pub mod search;
 mod serial;
@@ -24,4 +29,5 @@ pub mod slot;
 pub mod steps;
 #[cfg(test)]
 mod tests;
+mod told;
 pub mod world;

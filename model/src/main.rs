@@ -135,7 +135,7 @@ fn every_linear(line: &Line, off: Option<linear_rules::Off>) -> bool {
 
 /// Random histories of transactions.
 fn linearly(line: &Line, off: Option<linear_rules::Off>) -> Result<bool, String> {
-    let all = linear::search::bounds();
+    let all = linear::bounds::all();
     let is_wanted = |name: &str| line.bounds.as_deref().is_none_or(|wanted| wanted == name);
     if !all.iter().any(|(name, _)| is_wanted(name)) {
         let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();

@@ -44,7 +44,7 @@ pub enum Off {
 }
 
 /// All, with their names.
-pub const ALL: [(&str, Off); 17] = [
+pub const ALL: [(&str, Off); 19] = [
     ("stamps", Off::Stamps),
     ("ties", Off::Ties),
     ("predecessors", Off::Predecessors),
@@ -60,6 +60,8 @@ pub const ALL: [(&str, Off); 17] = [
     ("redone", Off::Redone),
     ("known", Off::Known),
     ("aborts-synced", Off::AbortsSynced),
+    ("free", Off::Free),
+    ("counted", Off::Counted),
     ("keys", Off::Keys),
     ("limits", Off::Limits),
 ];

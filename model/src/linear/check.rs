@@ -13,14 +13,22 @@ impl World {
             if slot.head.is_recovering() || slot.head.book().is_lost() {
                 return Err(format!("slot {no} does not end its recovery"));
             }
+            if let Some(wrong) = &slot.keys.wrong {
+                return Err(format!("at slot {no}, {wrong}"));
+            }
             if slot.head.waiting() > 0 {
                 return Err(format!("slot {no} has transactions that wait for ever"));
             }
             if let Some((id, entry)) = slot.head.book().iter().next() {
                 return Err(format!("slot {no} does not forget {id:?}: {entry:?}"));
             }
+            let (peers, origins) = (slot.head.peers(), slot.head.origins());
+            if !slot.head.is_idle() || !peers.is_empty() || !origins.is_empty() {
+                return Err(format!("slot {no} is not idle: {peers:?}, {origins:?}"));
+            }
         }
         self.check_whole()?;
+        self.check_told()?;
         // What was read of a lost write has no order.
         if self.has_lost {
             return Ok(());
@@ -36,7 +44,7 @@ impl World {
             let mut times = BTreeSet::new();
             for slot in client.txn.slots() {
                 for part in client.txn.at(*slot) {
-                    let key = self.slots[usize::from(*slot)].keys.0.get(&part.key);
+                    let key = self.slots[usize::from(*slot)].keys.all.get(&part.key);
                     let done = key.into_iter().flat_map(|key| &key.done);
                     times.insert(done.filter(|done| done.txn == *id).count());
                 }
@@ -65,7 +73,7 @@ impl World {
         let mut edges = BTreeSet::new();
         let mut applied = BTreeSet::new();
         for slot in &self.slots {
-            for key in slot.keys.0.values() {
+            for key in slot.keys.all.values() {
                 applied.extend(key.done.iter().map(|done| done.txn));
                 versions(&key.done)?;
                 for (at, before) in key.done.iter().enumerate() {

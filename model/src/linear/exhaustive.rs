@@ -1,5 +1,6 @@
 //! Every order of what may happen, within small bounds.
 
+use super::bounds;
 use super::ops::{Command, Do, Op, Reader, plain, typed};
 use super::search::{Broken, Found};
 use super::world::{Action, Bounds, End, Plan, World};
@@ -23,6 +24,20 @@ impl World {
         all.extend(breaks.filter(|_| self.left.links > 0));
         let origins = (0..self.bounds.origins).map(Action::Origin);
         all.extend(origins.filter(|_| self.left.ends > 0));
+        if self.left.misses > 0 {
+            for ((a, b), queue) in self.links.iter() {
+                all.extend((0..queue.len()).map(|at| Action::Miss(*a, *b, at)));
+            }
+        }
+        if self.left.resends > 0 {
+            let ends: Vec<End> = self.ends().collect();
+            let pairs = ends.iter().flat_map(|a| ends.iter().map(move |b| (*a, *b)));
+            all.extend(
+                pairs
+                    .filter(|(a, b)| a != b)
+                    .map(|(a, b)| Action::Resend(a, b)),
+            );
+        }
         all
     }
 
@@ -48,6 +63,9 @@ impl World {
             self.left.heads,
             self.left.links,
             self.left.losses,
+            self.left.misses,
+            self.left.resends,
+            self.rounds,
         );
         let text = format!("{parts:?}{left:?}{}{}", self.left.ends, self.has_lost);
         BuildHasherDefault::<DefaultHasher>::default().hash_one(text)
@@ -66,13 +84,7 @@ fn calm() -> Bounds {
         keys: 2,
         origins: 1,
         txns: 2,
-        heads: 0,
-        links: 0,
-        ends: 0,
-        stops: 0,
-        losses: 0,
-        always: true,
-        typed: false,
+        ..bounds::calm()
     }
 }
 
@@ -131,13 +143,29 @@ pub fn cases() -> Vec<Case> {
             vec![observes(0)],
             |of| (of.losses, of.always) = (1, false),
         ),
-        of("typed: an add and the last removal", last_member(), |of| {
-            (of.typed, of.keys) = (true, 6);
-        }),
-        of("typed: counts near the limit", counts(), |of| {
-            (of.typed, of.keys) = (true, 6);
-        }),
+        of(
+            "one transaction, and a message that is lost",
+            vec![observes(0)],
+            |of| of.misses = 1,
+        ),
+        of(
+            "appends, and what is sent again",
+            vec![appends(), appends()],
+            |of| of.resends = 1,
+        ),
+        typed_case("typed: an add and the last removal", last_member()),
+        typed_case("typed: counts near the limit", counts()),
     ]
+}
+
+fn typed_case(name: &'static str, plans: Plans) -> Case {
+    let (typed, keys) = (true, 6);
+    let bounds = Bounds {
+        typed,
+        keys,
+        ..calm()
+    };
+    (name, bounds, plans)
 }
 
 /// A part of a typed transaction.

@@ -3,16 +3,16 @@
 //! Plain operations change a list of what was done, so that the order can be judged by what depends on what. Typed
 //! ones do what commands do, and their replies are judged.
 
+use super::told;
 use rufous_base::rng::Rng;
 use rufous_datatype::algebra::Tuning;
 use rufous_datatype::key::{self, Deadline, Held, Put, Reply, Set, Typed, Value};
 use rufous_datatype::{bag, list, set, text};
 use rufous_linear::{Operation, Part, Stamp, Standing, State, Transaction, TxnId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// What a transaction does to a key.
-pub type Op = rufous_linear::Typed<Do>;
+pub use super::op::Op;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Do {
@@ -139,7 +139,7 @@ pub fn plain(what: Do) -> Op {
         Do::Read => Held::new(key::Op::Typed(Typed::Bag(bag::Op::Count))),
         Do::Typed(command, reader) => return typed(command, reader),
     };
-    Op::new(what, [held])
+    Op::Algebra(rufous_linear::Typed::new(what, [held]))
 }
 
 pub fn typed(command: Command, reader: Reader) -> Op {
@@ -148,7 +148,10 @@ pub fn typed(command: Command, reader: Reader) -> Op {
         shown: reader == Reader::Before,
         ..Held::new(command.op())
     };
-    Op::new(Do::Typed(command, reader), [held])
+    Op::Algebra(rufous_linear::Typed::new(
+        Do::Typed(command, reader),
+        [held],
+    ))
 }
 
 /// What a transaction does to a typed key, and whether it has observed something.
@@ -201,12 +204,15 @@ pub fn first(name: &[u8]) -> key::Key {
 
 /// Executes the typed operations of a part.
 pub fn execute(key: &mut key::Key, part: &Part<Op>) -> Vec<Option<Reply>> {
-    let each = part.ops.iter().map(|op| match op.command {
-        Do::Typed(command, reader) => {
+    let each = part.ops.iter().map(|op| match op {
+        Op::Algebra(rufous_linear::Typed {
+            command: Do::Typed(command, reader),
+            ..
+        }) => {
             let reply = key::run(key, &command.op(), &Tuning::default());
-            (reader != Reader::None).then_some(reply)
+            (*reader != Reader::None).then_some(reply)
         }
-        Do::Add | Do::Append | Do::Read => None,
+        _ => None,
     });
     each.collect()
 }
@@ -230,19 +236,31 @@ pub struct Key {
 
 /// The keys of a slot.
 #[derive(Clone, Debug, Default)]
-pub struct Keys(pub BTreeMap<Box<[u8]>, Key>);
+pub struct Keys {
+    pub all: BTreeMap<Box<[u8]>, Key>,
+    /// Others than transactions hold these.
+    pub busy: BTreeSet<Box<[u8]>>,
+    /// What was told of each transaction that was applied.
+    pub told: BTreeMap<TxnId, Vec<u8>>,
+    /// Some transactions are refused.
+    pub refusals: bool,
+    /// How many could have been.
+    pub asked: u64,
+    /// What should not have happened.
+    pub wrong: Option<String>,
+}
 
 impl Keys {
     /// A typed key as it is.
     pub fn typed(&self, name: &[u8]) -> key::Key {
-        let known = self.0.get(name).map(|key| key.typed.clone());
+        let known = self.all.get(name).map(|key| key.typed.clone());
         known.unwrap_or_else(|| first(name))
     }
 }
 
 impl State<Op> for Keys {
     fn version(&self, key: &[u8]) -> Option<Stamp> {
-        self.0.get(key).and_then(|key| key.version)
+        self.all.get(key).and_then(|key| key.version)
     }
 
     fn standing(&self, key: &[u8]) -> Option<Standing<Op>> {
@@ -251,27 +269,49 @@ impl State<Op> for Keys {
     }
 
     fn apply(&mut self, txn: &Transaction<Op>, slot: u16, stamp: Stamp) -> Vec<u8> {
+        let mut detail = String::new();
         for part in txn.at(slot) {
-            self.apply_part(part, stamp);
+            if self.busy.contains(&part.key) {
+                self.wrong = Some(format!("{:?} changes a key that others hold", txn.id));
+            }
+            let (place, replies) = self.apply_part(part, stamp);
+            detail += &format!("{place}{replies:?}");
         }
-        Vec::new()
+        let piece = told::piece(slot, txn.id, &detail);
+        self.told.entry(txn.id).or_default().extend(&piece);
+        piece
+    }
+
+    fn is_free(&self, key: &[u8]) -> bool {
+        !self.busy.contains(key)
+    }
+
+    fn refuses(&mut self, txn: &Transaction<Op>, slot: u16) -> Option<Vec<u8>> {
+        if !self.refusals {
+            return None;
+        }
+        self.asked += 1;
+        let seed = txn.id.number * 1000 + u64::from(slot) * 100 + self.asked;
+        (Rng::new(seed).below(8) == 0).then(|| told::refusal(slot, txn.id))
     }
 }
 
 impl Keys {
-    fn apply_part(&mut self, part: &Part<Op>, stamp: Stamp) {
+    /// What was found: the place in the order of the key, and replies.
+    fn apply_part(&mut self, part: &Part<Op>, stamp: Stamp) -> (usize, Vec<Option<Reply>>) {
         let typed = self.typed(&part.key);
-        let key = self.0.entry(part.key.clone()).or_default();
+        let key = self.all.entry(part.key.clone()).or_default();
         key.typed = typed;
         let replies = execute(&mut key.typed, part);
         key.done.push(Done {
             txn: stamp.txn,
             part: part.clone(),
             stamp,
-            replies,
+            replies: replies.clone(),
         });
         if part.ops.iter().any(Operation::writes) {
             key.version = Some(stamp);
         }
+        (key.done.len(), replies)
     }
 }

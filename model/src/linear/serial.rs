@@ -22,7 +22,7 @@ impl World {
     pub(super) fn check_serial(&self) -> Result<(), String> {
         let mut all: BTreeMap<TxnId, Applied> = BTreeMap::new();
         let mut end = Keys::new();
-        for (name, key) in self.slots.iter().flat_map(|slot| &slot.keys.0) {
+        for (name, key) in self.slots.iter().flat_map(|slot| &slot.keys.all) {
             end.insert(name.clone(), key.typed.clone());
             for done in &key.done {
                 let applied = all.entry(done.txn).or_default();

@@ -1,7 +1,7 @@
 //! A slot: its log, how much of it is kept where, and its head.
 
 use super::ops::{Keys, Op};
-use rufous_linear::{Book, Head, Message, Output, Record, To};
+use rufous_linear::{Book, Coded, Entry, Head, Message, Output, Record, To, TxnId};
 use std::collections::VecDeque;
 
 /// A message that waits for records to be kept.
@@ -29,7 +29,8 @@ pub struct Slot {
 }
 
 impl Slot {
-    pub fn new(no: u16) -> Self {
+    /// `refusals`: it refuses some transactions.
+    pub fn new(no: u16, refusals: bool) -> Self {
         Self {
             no,
             log: Vec::new(),
@@ -37,7 +38,10 @@ impl Slot {
             synced: 0,
             gated: VecDeque::new(),
             head: Head::new(Book::new(no)),
-            keys: Keys::default(),
+            keys: Keys {
+                refusals,
+                ..Keys::default()
+            },
         }
     }
 
@@ -105,7 +109,11 @@ impl Slot {
         self.synced = self.synced.min(self.log.len());
         self.gated.clear();
         let mut book = Book::new(self.no);
-        self.keys = Keys::default();
+        self.keys = Keys {
+            refusals: self.keys.refusals,
+            wrong: self.keys.wrong.take(),
+            ..Keys::default()
+        };
         for record in &self.log {
             if let Record::Applied { txn, stamp, .. } = record {
                 rufous_linear::State::apply(&mut self.keys, txn, self.no, *stamp);
@@ -113,8 +121,28 @@ impl Slot {
             book.on_record(record.clone());
         }
         self.kept = self.log.len();
-        self.head = Head::new(book);
+        self.head = Head::new(stored(&book));
     }
+}
+
+/// A book as it is stored, entry by entry: its clock is the largest time in them. Whether the slot has lost something is
+/// stored apart.
+fn stored(book: &Book<Op>) -> Book<Op> {
+    let entries = book.iter().map(|(id, entry)| {
+        let (mut name, mut bytes) = (Vec::new(), Vec::new());
+        id.encode(&mut name);
+        entry.encode(&mut bytes);
+        (name, bytes)
+    });
+    let entries = entries.filter_map(|(name, bytes)| {
+        let id = TxnId::decode(&mut &name[..])?;
+        Some((id, Entry::decode(&mut &bytes[..])?))
+    });
+    let mut restored = Book::restore(book.slot(), entries);
+    if book.is_lost() {
+        restored.on_record(Record::Lost);
+    }
+    restored
 }
 
 impl Slot {
@@ -144,6 +172,6 @@ impl Slot {
 }
 
 /// A transaction, for a person.
-pub fn name(txn: rufous_linear::TxnId) -> String {
+pub fn name(txn: TxnId) -> String {
     format!("({}.{}.{})", txn.node, txn.start, txn.number)
 }

@@ -51,8 +51,59 @@ impl World {
                 self.has_lost |= lost > 0 && !self.bounds.always;
                 self.begin(no, lost, true);
             }
+            Action::Resend(here, there) => {
+                self.left.resends -= 1;
+                self.resend(here, there);
+            }
+            Action::Miss(from, to, at) => {
+                self.left.misses -= 1;
+                if let Some(queue) = self.links.get_mut(&(from, to)) {
+                    queue.remove(at);
+                }
+            }
+            Action::Take(no, key) => {
+                self.left.busy -= 1;
+                self.take_key(no, key);
+            }
+            Action::Free(no) => {
+                let slot = self.slot(no);
+                slot.keys.busy.pop_first();
+                let mut out = Vec::new();
+                slot.head.on_free(&mut slot.keys, &mut out);
+                self.put(no, out);
+            }
+            Action::Round => self.round(),
         }
         Ok(())
+    }
+
+    /// Something else takes a key, unless a transaction holds it.
+    fn take_key(&mut self, no: u16, key: u16) {
+        let name = ops::name(key, self.bounds.typed);
+        let slot = self.slot(no);
+        if !slot.head.holds(&name) && !slot.head.is_recovering() {
+            slot.keys.busy.insert(name);
+        }
+    }
+
+    /// What each may lack is sent again by all that know of something.
+    fn round(&mut self) {
+        self.rounds += 1;
+        for no in 0..self.bounds.slots {
+            let head = &self.slots[usize::from(no)].head;
+            let (peers, origins) = (head.peers(), head.origins());
+            for peer in peers {
+                self.resend(End::Slot(no), End::Slot(peer));
+            }
+            for (node, _) in origins {
+                self.resend(End::Slot(no), End::Origin(node));
+            }
+        }
+        for node in 0..self.bounds.origins {
+            for slot in 0..self.bounds.slots {
+                self.resend(End::Origin(node), End::Slot(slot));
+            }
+        }
     }
 
     fn slot(&mut self, no: u16) -> &mut super::slot::Slot {
@@ -87,6 +138,7 @@ impl World {
             began: self.steps,
             ended: None,
             shown,
+            told: Arc::default(),
         };
         self.clients.insert(txn.id, client);
         let mut out = Vec::new();
@@ -154,19 +206,26 @@ impl World {
                 let (_, origin) = &mut self.origins[usize::from(node)];
                 let told = origin.on_outcome((txn, outcome, told), slot, &mut out);
                 self.send_of(node, out);
-                self.tell(txn, told.map(|(outcome, _)| outcome))
+                self.tell(txn, told)
             }
             (End::Origin(_), End::Origin(_)) => Ok(()),
         }
     }
 
-    fn tell(&mut self, txn: rufous_linear::TxnId, told: Option<Outcome>) -> Result<(), String> {
+    fn tell(
+        &mut self,
+        txn: rufous_linear::TxnId,
+        told: Option<(Outcome, Arc<[u8]>)>,
+    ) -> Result<(), String> {
         let steps = self.steps;
         let Some(client) = self.clients.get_mut(&txn) else {
             return Err(format!("the outcome of no transaction: {txn:?}"));
         };
         match (told, client.ended) {
-            (Some(outcome), None) => client.ended = Some((steps, outcome)),
+            (Some((outcome, told)), None) => {
+                client.ended = Some((steps, outcome));
+                client.told = told;
+            }
             (Some(_), Some(_)) => return Err(format!("told twice: {txn:?}")),
             (None, _) => {}
         }
@@ -176,6 +235,10 @@ impl World {
     /// A head takes over, without the last records.
     fn begin(&mut self, no: u16, lost: usize, lossy: bool) {
         self.slot(no).lose(lost);
+        if self.bounds.unnoticed && !lossy {
+            self.cut(End::Slot(no));
+            return self.start(no, lossy);
+        }
         self.links
             .retain(|(from, to), _| *from != End::Slot(no) && *to != End::Slot(no));
         self.start(no, lossy);
@@ -185,7 +248,19 @@ impl World {
         }
     }
 
-    fn ends(&self) -> impl Iterator<Item = End> + use<> {
+    /// Another one stands at this end: what was sent to the one before is refused, and of what that one had sent, a part
+    /// arrives.
+    fn cut(&mut self, end: End) {
+        self.links.retain(|(_, to), _| *to != end);
+        let part = self.steps % 3;
+        for ((from, _), queue) in &mut self.links {
+            if *from == end {
+                queue.truncate(queue.len() * part / 2);
+            }
+        }
+    }
+
+    pub(super) fn ends(&self) -> impl Iterator<Item = End> + use<> {
         let slots = (0..self.slots.len()).map(|no| End::Slot(no as u16));
         slots.chain((0..self.origins.len()).map(|no| End::Origin(no as u16)))
     }
@@ -195,6 +270,7 @@ impl World {
         let others: BTreeSet<u16> = others.collect();
         let starts: Vec<u64> = self.origins.iter().map(|(start, _)| *start).collect();
         let mut out = Vec::new();
+        self.has_restarted_lossy |= lossy;
         let slot = self.slot(no);
         if lossy {
             // Each copy knows of its own start that it is one.
@@ -211,24 +287,31 @@ impl World {
 
     /// Another link begins.
     fn join(&mut self, a: End, b: End) {
-        for (here, there) in [(a, b), (b, a)] {
-            let mut out = Vec::new();
-            match (here, there) {
-                (End::Slot(no), End::Slot(peer)) => {
-                    self.slot(no).head.on_link(peer, &mut out);
-                    self.put(no, out);
-                }
-                (End::Slot(no), End::Origin(node)) => {
-                    let start = self.origins[usize::from(node)].0;
-                    self.slot(no).head.on_origin_link((node, start), &mut out);
-                    self.put(no, out);
-                }
-                (End::Origin(node), End::Slot(slot)) => {
-                    self.origins[usize::from(node)].1.on_link(slot, &mut out);
-                    self.send_of(node, out);
-                }
-                (End::Origin(_), End::Origin(_)) => {}
+        self.resend(a, b);
+        self.resend(b, a);
+    }
+
+    /// One end sends what the other one may lack.
+    fn resend(&mut self, here: End, there: End) {
+        let mut out = Vec::new();
+        match (here, there) {
+            (End::Slot(no), End::Slot(peer)) => {
+                self.slot(no).head.on_link(peer, &mut out);
+                self.put(no, out);
             }
+            (End::Slot(no), End::Origin(node)) => {
+                let start = self.origins[usize::from(node)].0;
+                if self.bounds.unnoticed {
+                    self.notice(no, (node, start));
+                }
+                self.slot(no).head.on_origin_link((node, start), &mut out);
+                self.put(no, out);
+            }
+            (End::Origin(node), End::Slot(slot)) => {
+                self.origins[usize::from(node)].1.on_link(slot, &mut out);
+                self.send_of(node, out);
+            }
+            (End::Origin(_), End::Origin(_)) => {}
         }
     }
 
@@ -238,6 +321,9 @@ impl World {
         *start += 1;
         *origin = Origin::new(no, *start);
         let start = *start;
+        if self.bounds.unnoticed {
+            return self.cut(End::Origin(no));
+        }
         self.links
             .retain(|(from, to), _| *from != End::Origin(no) && *to != End::Origin(no));
         for slot in 0..self.bounds.slots {
@@ -245,6 +331,23 @@ impl World {
             self.slot(slot).head.on_origin_start((no, start), &mut out);
             self.put(slot, out);
         }
+    }
+
+    /// A slot hears which start a node runs: it refuses what an earlier one has sent.
+    fn notice(&mut self, slot: u16, (node, start): (u16, u64)) {
+        let ends = (End::Origin(node), End::Slot(slot));
+        if let Some(queue) = self.links.get_mut(&ends) {
+            queue.retain(|message| match message {
+                Message::Forward { txn, .. } => txn.id.start == start,
+                Message::Heard { txn } => txn.start == start,
+                _ => true,
+            });
+        }
+        let mut out = Vec::new();
+        self.slot(slot)
+            .head
+            .on_origin_start((node, start), &mut out);
+        self.put(slot, out);
     }
 
     /// Everything stops, and each slot loses what its logs had not synced, or a part of it.

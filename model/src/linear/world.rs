@@ -5,7 +5,7 @@ use super::slot::Slot;
 use rufous_base::rng::Rng;
 use rufous_datatype::key::Reply;
 use rufous_linear::planted::Off;
-use rufous_linear::{Message, Origin, Outcome, Part, Transaction, TxnId};
+use rufous_linear::{Access, Message, Origin, Outcome, Part, Transaction, TxnId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -26,6 +26,18 @@ pub struct Bounds {
     pub always: bool,
     /// Operations are commands on typed keys.
     pub typed: bool,
+    /// Keys are only read or written.
+    pub access: bool,
+    /// What may be missing is sent again although nothing was lost, and single messages are lost.
+    pub resends: usize,
+    pub misses: usize,
+    /// Nothing tells the others that a head or an origin is another one, until something is sent again: what they had
+    /// sent to the one before is lost, and a part of what that one had sent may still arrive.
+    pub unnoticed: bool,
+    /// Others than transactions take a key for a while.
+    pub busy: usize,
+    /// Slots refuse some transactions.
+    pub refusals: bool,
 }
 
 /// One end of a link.
@@ -50,6 +62,15 @@ pub enum Action {
     Stop(u64),
     /// All copies of one slot lose the end of their logs.
     Loss(u16, usize),
+    /// One end sends again what the other one may lack.
+    Resend(End, End),
+    /// The message at this place of a link is lost, alone.
+    Miss(End, End, usize),
+    /// Others hold this key, and do not any more.
+    Take(u16, u16),
+    Free(u16),
+    /// Everything that may be missing is sent again, by all.
+    Round,
 }
 
 /// What a client knows of its transaction.
@@ -61,7 +82,12 @@ pub struct Client {
     pub ended: Option<(usize, Outcome)>,
     /// Replies that it was shown before, by key.
     pub shown: BTreeMap<Box<[u8]>, Vec<Option<Reply>>>,
+    /// What its slots have told it.
+    pub told: Arc<[u8]>,
 }
+
+/// So many times all is sent again at the end: each step of a transaction may need one.
+const MOST_ROUNDS: usize = 60;
 
 /// See the module's description.
 #[derive(Clone, Debug)]
@@ -77,6 +103,10 @@ pub struct World {
     pub steps: usize,
     /// Something that was acknowledged may have been lost.
     pub has_lost: bool,
+    /// A slot has started as one that may have lost something.
+    pub has_restarted_lossy: bool,
+    /// How often all was sent again at the end.
+    pub rounds: usize,
     pub off: Option<Off>,
 }
 
@@ -97,13 +127,17 @@ impl World {
         Self {
             bounds: Arc::clone(bounds),
             left: (**bounds).clone(),
-            slots: (0..bounds.slots).map(Slot::new).collect(),
+            slots: (0..bounds.slots)
+                .map(|no| Slot::new(no, bounds.refusals))
+                .collect(),
             origins: origins.collect(),
             links: BTreeMap::new(),
             plans,
             clients: BTreeMap::new(),
             steps: 0,
             has_lost: false,
+            has_restarted_lossy: false,
+            rounds: 0,
             off: None,
         }
     }
@@ -132,14 +166,30 @@ impl World {
             if slot.lacks_sync() {
                 all.push(Action::Sync(no));
             }
+            if !slot.keys.busy.is_empty() {
+                all.push(Action::Free(no));
+            }
+        }
+        if all.is_empty() && self.lacks_round() {
+            all.push(Action::Round);
         }
         all
+    }
+
+    /// Whether messages were lost that only periodic resending brings again.
+    fn lacks_round(&self) -> bool {
+        let waits = |(_, origin): &(u64, Origin<Op>)| origin.waiting().next().is_some();
+        let is_done = self.slots.iter().all(|slot| slot.head.is_idle());
+        (self.bounds.misses > 0 || self.bounds.unnoticed)
+            && self.rounds < MOST_ROUNDS
+            && (!is_done || self.origins.iter().any(waits))
     }
 
     /// An action, with the message that it delivers, for a person.
     pub fn line(&self, action: Action) -> String {
         let message = match action {
             Action::Deliver(from, to) => self.links.get(&(from, to)).and_then(VecDeque::front),
+            Action::Miss(from, to, at) => self.links.get(&(from, to)).and_then(|all| all.get(at)),
             _ => None,
         };
         match message {
@@ -178,6 +228,32 @@ impl World {
         }
         all
     }
+
+    /// What nothing notices, by the bounds.
+    pub fn small_faults(&self, rng: &mut Rng) -> Vec<Action> {
+        let mut all = Vec::new();
+        let slot = rng.below(u64::from(self.bounds.slots)) as u16;
+        let queues = self.links.iter().filter(|(_, queue)| !queue.is_empty());
+        let used: Vec<_> = queues.map(|(ends, queue)| (ends, queue.len())).collect();
+        if self.left.misses > 0 && !used.is_empty() {
+            let ((from, to), len) = used[rng.below(used.len() as u64) as usize];
+            let at = rng.below(len as u64) as usize;
+            all.push(Action::Miss(*from, *to, at));
+        }
+        if self.left.resends > 0 {
+            let ends: Vec<End> = self.ends().collect();
+            let of = |rng: &mut Rng| ends[rng.below(ends.len() as u64) as usize];
+            let (a, b) = (of(rng), of(rng));
+            if a != b {
+                all.push(Action::Resend(a, b));
+            }
+        }
+        if self.left.busy > 0 {
+            let key = rng.below(u64::from(self.bounds.keys)) as u16;
+            all.push(Action::Take(slot, key));
+        }
+        all
+    }
 }
 
 fn plan(rng: &mut Rng, bounds: &Bounds) -> (u16, Vec<Plan>) {
@@ -188,6 +264,8 @@ fn plan(rng: &mut Rng, bounds: &Bounds) -> (u16, Vec<Plan>) {
         let typed = bounds.typed;
         let (ops, observes) = if typed {
             ops::random(key, rng)
+        } else if bounds.access {
+            access_plan(rng)
         } else {
             plain_plan(rng)
         };
@@ -212,6 +290,16 @@ fn plain_plan(rng: &mut Rng) -> (Vec<Op>, bool) {
         _ => (&[Do::Append, Do::Add], false),
     };
     (ops.iter().map(|what| plain(*what)).collect(), observes)
+}
+
+fn access_plan(rng: &mut Rng) -> (Vec<Op>, bool) {
+    let observes = rng.below(5) == 0;
+    let access = if rng.below(3) == 0 {
+        Access::Read
+    } else {
+        Access::Write
+    };
+    (vec![Op::Access(access)], observes)
 }
 
 impl Plan {

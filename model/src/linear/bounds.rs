@@ -1,0 +1,159 @@
+//! The bounds of random histories.
+
+use super::world::Bounds;
+
+/// Bounds with a name.
+type Named = (&'static str, Bounds);
+
+/// All, with their names.
+pub fn all() -> Vec<Named> {
+    let groups = [large_faults(), small_faults(), accesses(), typed_keys()];
+    groups.concat()
+}
+
+/// Without faults.
+pub fn calm() -> Bounds {
+    Bounds {
+        slots: 3,
+        keys: 4,
+        origins: 2,
+        txns: 8,
+        heads: 0,
+        links: 0,
+        ends: 0,
+        stops: 0,
+        losses: 0,
+        always: true,
+        typed: false,
+        access: false,
+        resends: 0,
+        misses: 0,
+        unnoticed: false,
+        busy: 0,
+        refusals: false,
+    }
+}
+
+fn of(name: &'static str, change: fn(&mut Bounds)) -> Named {
+    let mut bounds = calm();
+    change(&mut bounds);
+    (name, bounds)
+}
+
+/// Heads, links and origins end, all stop, and slots lose the ends of their logs.
+fn large_faults() -> Vec<Named> {
+    vec![
+        of("without faults", |_| ()),
+        of("contended keys", |of| (of.keys, of.txns) = (3, 9)),
+        of("heads and links", |of| (of.heads, of.links) = (3, 3)),
+        of("origins that end", |of| {
+            (of.heads, of.links, of.ends) = (2, 2, 2);
+        }),
+        of("stops of all, synced logs", |of| {
+            (of.heads, of.stops) = (1, 2);
+        }),
+        of("stops of all that lose the ends of logs", |of| {
+            (of.heads, of.links, of.ends) = (1, 1, 1);
+            (of.stops, of.always) = (2, false);
+        }),
+        of("slots that lose the ends of their logs", |of| {
+            (of.heads, of.links) = (1, 1);
+            (of.losses, of.always) = (2, false);
+        }),
+    ]
+}
+
+/// What nothing notices, and keys that others hold.
+fn small_faults() -> Vec<Named> {
+    vec![
+        of("sent again although nothing was lost", |of| {
+            (of.resends, of.heads) = (20, 1);
+        }),
+        of("single messages lost", |of| {
+            (of.misses, of.resends) = (6, 10);
+        }),
+        of("single messages lost, heads, links, and origins", |of| {
+            (of.misses, of.resends) = (5, 10);
+            (of.heads, of.links, of.ends) = (2, 1, 1);
+        }),
+        of("heads and origins that change unnoticed", |of| {
+            (of.unnoticed, of.heads, of.ends) = (true, 4, 1);
+            of.resends = 12;
+        }),
+        of("changes unnoticed, and single messages lost", |of| {
+            (of.unnoticed, of.heads, of.ends) = (true, 3, 2);
+            (of.misses, of.resends, of.busy) = (4, 12, 4);
+        }),
+        of("single messages lost, stops of all, synced logs", |of| {
+            (of.misses, of.resends, of.stops) = (5, 10, 2);
+        }),
+        of("single messages lost, and the ends of logs", |of| {
+            (of.misses, of.resends, of.heads) = (5, 10, 1);
+            (of.losses, of.always) = (2, false);
+        }),
+        of(
+            "single messages lost, stops that lose the ends of logs",
+            |of| {
+                (of.misses, of.resends, of.ends) = (5, 10, 1);
+                (of.stops, of.always) = (2, false);
+            },
+        ),
+        of("keys that others hold, and refusals", |of| {
+            (of.busy, of.refusals) = (12, true);
+            (of.heads, of.links) = (2, 1);
+        }),
+    ]
+}
+
+/// Keys that are read or written.
+fn accesses() -> Vec<Named> {
+    vec![
+        of("reads and writes", |of| {
+            (of.access, of.keys, of.txns) = (true, 3, 10);
+            (of.heads, of.links) = (3, 2);
+        }),
+        of("reads and writes, single messages lost", |of| {
+            (of.access, of.misses, of.resends) = (true, 5, 10);
+            (of.busy, of.refusals) = (6, true);
+            (of.heads, of.ends) = (2, 1);
+        }),
+        of("reads and writes, changes unnoticed", |of| {
+            (of.access, of.keys, of.unnoticed) = (true, 3, true);
+            (of.heads, of.ends) = (4, 1);
+            (of.misses, of.resends, of.refusals) = (3, 12, true);
+        }),
+        of("reads and writes, stops of all, synced logs", |of| {
+            (of.access, of.heads, of.stops) = (true, 1, 2);
+            (of.misses, of.resends) = (3, 6);
+        }),
+        of("reads and writes, and the ends of logs", |of| {
+            (of.access, of.heads, of.links) = (true, 1, 1);
+            (of.misses, of.resends, of.busy) = (3, 6, 4);
+            (of.losses, of.always) = (2, false);
+        }),
+    ]
+}
+
+/// Commands on keys of types.
+fn typed_keys() -> Vec<Named> {
+    vec![
+        of("typed keys", |of| of.typed = true),
+        of("typed keys, few", |of| {
+            (of.typed, of.keys, of.txns) = (true, 3, 9);
+        }),
+        of("typed keys, heads and links", |of| {
+            (of.typed, of.heads, of.links) = (true, 3, 3);
+        }),
+        of("typed keys, single messages lost, refusals", |of| {
+            (of.typed, of.heads, of.refusals) = (true, 2, true);
+            (of.misses, of.resends, of.busy) = (5, 10, 6);
+        }),
+        of("typed keys, stops of all, synced logs", |of| {
+            (of.typed, of.heads, of.stops) = (true, 1, 2);
+        }),
+        of("typed keys, slots that lose the ends of their logs", |of| {
+            (of.typed, of.heads, of.links) = (true, 1, 1);
+            (of.losses, of.always) = (2, false);
+        }),
+    ]
+}
