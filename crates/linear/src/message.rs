@@ -80,8 +80,13 @@ pub enum Message<O> {
         txn: TxnId,
         aborted: bool,
     },
-    /// To such a slot: these were all, so many. With fewer, some were lost on the way.
-    Told { round: u64, facts: u64 },
+    /// To such a slot: these were all, so many. With fewer, some were lost on the way. `recovers`: this slot has lost
+    /// something itself, and does not know all yet.
+    Told {
+        round: u64,
+        facts: u64,
+        recovers: bool,
+    },
 }
 
 impl<O> Message<O> {

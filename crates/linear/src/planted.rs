@@ -37,6 +37,8 @@ pub enum Off {
     Free,
     /// An answer to a slot that has lost something counts only if all of it arrives.
     Counted,
+    /// Answers count only if they were given after the last loss of any slot.
+    Together,
     /// The last removal deletes a key with its deadline, and the next add begins one without it.
     Keys,
     /// Numbers have limits, at which the order of what is added shows.
@@ -44,7 +46,7 @@ pub enum Off {
 }
 
 /// All, with their names.
-pub const ALL: [(&str, Off); 19] = [
+pub const ALL: [(&str, Off); 20] = [
     ("stamps", Off::Stamps),
     ("ties", Off::Ties),
     ("predecessors", Off::Predecessors),
@@ -62,6 +64,7 @@ pub const ALL: [(&str, Off); 19] = [
     ("aborts-synced", Off::AbortsSynced),
     ("free", Off::Free),
     ("counted", Off::Counted),
+    ("together", Off::Together),
     ("keys", Off::Keys),
     ("limits", Off::Limits),
 ];

@@ -15,7 +15,7 @@ fn transactions_are_whole_and_in_one_order() {
 }
 
 /// Rules whose faults need longer searches: `cargo xtask model --off each` notices them, too.
-const RARE: [&str; 3] = ["ties", "aborts", "aborts-synced"];
+const RARE: [&str; 4] = ["ties", "aborts", "aborts-synced", "together"];
 
 #[test]
 fn each_rule_is_noticed_when_it_is_off() {

@@ -83,7 +83,11 @@ impl<O: Coded> Coded for Message<O> {
                 txn,
                 aborted,
             } => put!(out, round, txn, aborted),
-            Self::Told { round, facts } => put!(out, round, facts),
+            Self::Told {
+                round,
+                facts,
+                recovers,
+            } => put!(out, round, facts, recovers),
         }
     }
 
@@ -156,6 +160,7 @@ fn recovery<O: Coded>(kind: u8, from: &mut &[u8]) -> Option<Message<O>> {
         18 => Message::Told {
             round,
             facts: u64::decode(from)?,
+            recovers: bool::decode(from)?,
         },
         _ => return None,
     })

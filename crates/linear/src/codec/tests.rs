@@ -150,7 +150,11 @@ impl Random {
                 txn: id,
                 aborted: is,
             },
-            _ => Message::Told { round, facts },
+            _ => Message::Told {
+                round,
+                facts,
+                recovers: is,
+            },
         }
     }
 }
@@ -295,7 +299,8 @@ fn stored_bytes_are_these() {
     Message::<Access>::Told {
         round: 1,
         facts: 300,
+        recovers: false,
     }
     .encode(&mut bytes);
-    assert_eq!(bytes, [18, 1, 0xac, 2]);
+    assert_eq!(bytes, [18, 1, 0xac, 2, 0]);
 }

@@ -5,7 +5,8 @@
 //! anything else, at an unknown place, until the pass backward brings its stamp. What an earlier one has applied was
 //! applied here: it gets that stamp, and is applied in its place among what is prepared. A transaction that its first
 //! slot remembers as forgotten was in all logs, so it is not lost anywhere. Other messages wait until all have
-//! answered.
+//! answered: after the last loss of any of them, or what has passed two slots that lose it would be missing in the answers of both
+//! and in the earlier answer of a third one.
 
 use super::{Final, Head, State};
 use crate::book::Entry;
@@ -24,6 +25,9 @@ pub(super) struct Recovery<O> {
     /// By the slot that has told them.
     facts: BTreeMap<u16, Facts<O>>,
     held: Vec<(Option<u16>, Message<O>)>,
+    /// All other slots, and those that are known to have lost something, too.
+    others: BTreeSet<u16>,
+    lossy: BTreeSet<u16>,
 }
 
 /// What another slot has told.
@@ -100,6 +104,8 @@ impl<O: Operation> Head<O> {
             asked: BTreeMap::new(),
             facts: BTreeMap::new(),
             held: Vec::new(),
+            others: others.clone(),
+            lossy: BTreeSet::new(),
         });
         for slot in others {
             self.ask(slot, out);
@@ -125,8 +131,26 @@ impl<O: Operation> Head<O> {
     pub(super) fn ask_again(&mut self, peer: u16, out: &mut Vec<Output<O>>) {
         if let Some(recovery) = &mut self.recovery {
             recovery.held.retain(|(from, _)| *from != Some(peer));
+            recovery.others.insert(peer);
+            // It may lose something once more.
+            recovery.lossy.remove(&peer);
             self.ask(peer, out);
         }
+    }
+
+    /// Another slot has lost something, too. What others have told before need not have what had passed it since, so all
+    /// are asked again. True if that was not known.
+    fn learn_loss(&mut self, from: Option<u16>, out: &mut Vec<Output<O>>) -> bool {
+        let (Some(recovery), Some(from)) = (&mut self.recovery, from) else {
+            return false;
+        };
+        if planted::is(Off::Together) || !recovery.lossy.insert(from) {
+            return false;
+        }
+        for slot in recovery.others.clone() {
+            self.ask(slot, out);
+        }
+        true
     }
 
     /// Another link to a node begins: what its origin had sent before is sent again, or not wanted any more.
@@ -186,6 +210,7 @@ impl<O: Operation> Head<O> {
         facts.push(Message::Told {
             round,
             facts: count,
+            recovers: self.recovery.is_some(),
         });
         let to = To::Slot(from);
         out.extend(facts.into_iter().map(|fact| Output::Send(to, fact)));
@@ -199,23 +224,27 @@ impl<O: Operation> Head<O> {
         state: &mut impl State<O>,
         out: &mut Vec<Output<O>>,
     ) -> Option<Message<O>> {
-        let Some(recovery) = &mut self.recovery else {
+        if self.recovery.is_none() {
             return Some(message);
-        };
+        }
         let (round, message) = match message {
             Message::Lost { round } => {
                 self.on_lost(from, round, out);
+                self.learn_loss(from, out);
                 return None;
             }
+            Message::Told { recovers: true, .. } if self.learn_loss(from, out) => return None,
             Message::Known { round, .. }
             | Message::Redo { round, .. }
             | Message::Over { round, .. }
             | Message::Told { round, .. } => (round, message),
             message => {
+                let recovery = self.recovery.as_mut()?;
                 recovery.held.push((from, message));
                 return None;
             }
         };
+        let recovery = self.recovery.as_mut()?;
         // Of earlier questions, something may be missing.
         let asked = recovery.asked.iter();
         let mut asked = asked.filter(|(slot, of)| from == Some(**slot) && **of == round);

@@ -374,7 +374,14 @@ fn a_slot_that_has_lost_something_gets_it_from_others() {
         told: nothing(),
     };
     assert_eq!(last.take(Some(1), redo), []);
-    last.take(Some(1), Message::Told { round: 1, facts: 1 });
+    last.take(
+        Some(1),
+        Message::Told {
+            round: 1,
+            facts: 1,
+            recovers: false,
+        },
+    );
     assert_eq!(last.keys.version(b"k"), Some(stamp(6, 2)));
     assert!(!last.head.book().is_lost());
     let applied = |record: &Record<Op>| match record {
