@@ -4,6 +4,13 @@
 /// Numbered databases of `SELECT`.
 pub const DATABASES: usize = 16;
 
+/// The number of a shard's internal database, which no client can select: it has the books of
+/// transactions, by slot.
+pub const BOOKS: usize = DATABASES;
+
+/// Databases of a shard: those of clients and the internal one.
+pub const ALL_DATABASES: usize = DATABASES + 1;
+
 /// Key slots, as in Redis Cluster.
 pub const SLOTS: usize = 16384;
 

@@ -6,6 +6,7 @@ use crate::effect::{Effect, NotAnEffect};
 use crate::planted::{self, Planted};
 use crate::shard::{Shard, slot_of_effect};
 use rufous_base::Now;
+use rufous_base::limits::BOOKS;
 use rufous_chain::Store;
 use std::collections::BTreeMap;
 
@@ -117,12 +118,13 @@ impl BySlot {
     }
 
     fn take_one(&mut self, effect: &Effect<'_>, bytes: &[u8], is_lattice: &dyn Fn(&[u8]) -> bool) {
-        let Some((_, key)) = effect.keys().next() else {
+        let Some((db, key)) = effect.keys().next() else {
             let is_of_data = matches!(effect, Effect::FlushDb { .. } | Effect::SwapDb { .. });
             self.spread += u64::from(is_of_data);
             return;
         };
-        if is_lattice(key) {
+        // Entries of books are strict, whatever keyspace a name like theirs is in.
+        if usize::from(db) != BOOKS && is_lattice(key) {
             return;
         }
         match slot_of_effect(effect) {
@@ -205,6 +207,24 @@ mod tests {
         let mut parts = BySlot::default();
         parts.take(&journal, &|_| false).unwrap();
         assert_eq!(parts.slots, expected);
+    }
+
+    /// Whatever names the keyspaces match: entries of books go along the chain of their slot.
+    #[test]
+    fn entries_of_books_are_of_no_keyspace() {
+        let mut shard = Shard::new(1);
+        shard.observers_mut().set_journaling(true);
+        let (now, key) = (Now::default(), shard.key(b"k"));
+        shard.set(0, key, NewValue::Copy(b"v"), ExpirySetting::Clear, now);
+        shard.journal().clear();
+        shard.set_book(5, &[1; 18], b"entry", now);
+        let mut journal = std::mem::take(shard.journal());
+        shard.set(0, key, NewValue::Copy(b"v"), ExpirySetting::Clear, now);
+        let of_book = BTreeMap::from([(5, journal.clone())]);
+        journal.extend_from_slice(shard.journal());
+        let mut parts = BySlot::default();
+        parts.take(&journal, &|_| true).unwrap();
+        assert_eq!((parts.slots, parts.spread), (of_book, 0));
     }
 
     /// No part is longer here.

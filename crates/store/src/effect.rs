@@ -3,6 +3,7 @@
 //! Effects state the result for a key, not the command: replaying them needs no clock, randomness or command, and
 //! gives the same data. An effect is a tag byte, the database, and parts whose lengths are varints (docs/format).
 
+mod book;
 mod bytes;
 mod mark;
 
@@ -246,6 +247,9 @@ impl<'a> Effect<'a> {
     /// Decodes one effect from the front of `from`, and leaves the rest there.
     pub fn decode(from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
         let tag = byte(from)?;
+        if from.first() == Some(&book::DB) {
+            return book::decode(tag, from);
+        }
         let db = database(from)?;
         if tag == FLUSH_DB {
             return Ok(Effect::FlushDb { db });
@@ -260,11 +264,7 @@ impl<'a> Effect<'a> {
         if !(SET..=PERSIST).contains(&tag) && !(UPDATE..=COPY).contains(&tag) {
             return Err(NotAnEffect);
         }
-        let key_len = varint(from)?;
-        let has_value = !matches!(tag, DELETE | EXPIRE | PERSIST);
-        let value_len = if has_value { varint(from)? } else { 0 };
-        let key = slice(from, key_len)?;
-        let value = slice(from, value_len)?;
+        let (key, value) = names(tag, from)?;
         if (UPDATE..=MORE).contains(&tag) {
             return Self::decode_typed((tag, db), key, value, from);
         }
@@ -443,6 +443,15 @@ impl<'a> Effect<'a> {
         };
         first.into_iter().chain(second)
     }
+}
+
+/// A key, and the value or the other key that follows it with most tags.
+#[inline]
+fn names<'a>(tag: u8, from: &mut &'a [u8]) -> Result<(&'a [u8], &'a [u8]), NotAnEffect> {
+    let key_len = varint(from)?;
+    let has_value = !matches!(tag, DELETE | EXPIRE | PERSIST);
+    let value_len = if has_value { varint(from)? } else { 0 };
+    Ok((slice(from, key_len)?, slice(from, value_len)?))
 }
 
 #[inline]

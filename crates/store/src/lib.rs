@@ -9,6 +9,7 @@
 //! - [`level`]: consistency levels, one per file
 //! - [`keyspace`]: policies of keys by prefix
 //! - [`placement`]: which worker owns a key
+//! - [`books`]: names of the entries in the books of transactions
 //! - [`changeset`]: which keys an epoch has changed
 //! - [`shard`]: the data of one worker
 //! - [`evict`]: the memory limit, and the choice of keys to evict
@@ -16,6 +17,7 @@
 //! - [`planted`]: deliberate faults, for the tests of the simulator
 #![forbid(unsafe_code)]
 
+pub mod books;
 pub mod changeset;
 pub mod effect;
 pub mod evict;

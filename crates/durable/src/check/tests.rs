@@ -2,6 +2,8 @@
 
 use super::super::load::testing::*;
 use super::*;
+use rufous_base::Now;
+use rufous_store::shard::Shard;
 
 impl Source for Disk {
     fn list(&mut self) -> io::Result<Vec<FileInfo>> {
@@ -208,4 +210,21 @@ fn a_log_that_was_shortened_is_repaired_to_what_is_left() {
         };
         assert_eq!(keys.len(), left, "{bytes} bytes");
     }
+}
+
+#[test]
+fn books_of_slots_are_checked_as_keys_are() {
+    let (mut disk, mut log, now) = (disk(1), Log::new(0, 1), Now::default());
+    let mut shard = Shard::new(1);
+    shard.observers_mut().set_journaling(true);
+    shard.set_book(9, &[1; 18], b"entry", now);
+    let name = log.frame(shard.journal()).set("a").store(&mut disk);
+    assert!(checked(&mut disk).is_fine());
+    assert_eq!(try_one(disk.clone(), "whole"), (false, vec!["a".into()]));
+    // A byte of the entry is flipped.
+    let bytes = disk.files.get_mut(&name).expect("the log");
+    let at = bytes.windows(5).position(|part| part == b"entry");
+    bytes[at.expect("it is in the log")] ^= 1;
+    assert!(!checked(&mut disk).is_fine());
+    assert!(try_one(disk, "damaged").0);
 }

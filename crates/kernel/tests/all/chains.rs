@@ -145,14 +145,23 @@ impl World {
             node.replica.epoch()
         );
         let key = node.shard.key(&name);
-        match self.rng.below(8) {
+        match self.rng.below(10) {
             0 => drop(node.shard.remove(0, key, now)),
             1 => {
                 let to = format!("{{{}}}:{}", n % 5, self.rng.below(300)).into_bytes();
                 let to = node.shard.key(&to);
                 node.shard.rename((0, key), (0, to), now);
             }
-            2..5 => {
+            2 => drop(
+                node.shard
+                    .remove_book(slot_of(&name), &[n as u8 % 40; 18], now),
+            ),
+            3 | 4 => {
+                let entry = vec![n as u8; self.rng.below(200_000) as usize];
+                node.shard
+                    .set_book(slot_of(&name), &[n as u8 % 40; 18], &entry, now);
+            }
+            5..7 => {
                 let some: Vec<u32> = (0..self.rng.below(4000) as u32).collect();
                 let _ = node.shard.update::<Set, _>(0, key, now, |editor| {
                     for n in some {
@@ -180,9 +189,16 @@ impl World {
     }
 
     fn contents(&mut self, node: usize) -> BTreeMap<Vec<u8>, Vec<u8>> {
-        let mut all = BTreeMap::new();
-        let mut cursor = Some(0);
         let shard = &mut self.nodes[node].shard;
+        let books = shard.books();
+        let books = books.map(|(slot, id, entry)| {
+            (
+                [&b"book of"[..], &slot.to_be_bytes(), &id].concat(),
+                entry.to_vec(),
+            )
+        });
+        let mut all: BTreeMap<Vec<u8>, Vec<u8>> = books.collect();
+        let mut cursor = Some(0);
         while let Some(from) = cursor {
             cursor = shard.scan(0, from, 100, self.now, &mut |item| {
                 let bytes = match &item.value.to_owned() {
@@ -243,6 +259,8 @@ fn slots_move_from_one_node_to_another_while_they_are_written() {
         world.until(settled);
         let there = world.contents(0);
         assert!(there.len() > 100, "{} keys", there.len());
+        let entries = there.keys().filter(|name| name.starts_with(b"book of"));
+        assert!(entries.count() > 20);
         assert_eq!(world.contents(1), there, "seed {seed}");
         world.agree(&[1], None);
         world.until(|world| world.serves(1));

@@ -1,6 +1,7 @@
 //! Numbers and bytes in the encoding of effects and log entries.
 
 use super::NotAnEffect;
+use rufous_base::limits::DATABASES;
 
 /// Seven bits a byte, low bits first.
 pub fn put_varint(out: &mut Vec<u8>, mut n: u64) {
@@ -33,9 +34,10 @@ pub fn byte(from: &mut &[u8]) -> Result<u8, NotAnEffect> {
     Ok(first)
 }
 
+/// A database of clients.
 pub(super) fn database(from: &mut &[u8]) -> Result<u8, NotAnEffect> {
     let db = byte(from)?;
-    if usize::from(db) < rufous_base::limits::DATABASES {
+    if usize::from(db) < DATABASES {
         return Ok(db);
     }
     Err(NotAnEffect)

@@ -148,11 +148,12 @@ fn what_is_encoded_decodes_and_no_part_of_it_does() {
 
 #[test]
 fn hostile_bytes_are_refused() {
-    let cases: [&[u8]; 6] = [
+    let cases: [&[u8]; 7] = [
         &[],
         &[0, 0],
         &[FLUSH_DB, 16],
         &[SWAP_DB, 0, 16],
+        &[DELETE, 17, 1, b'k'],
         &[
             SET, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1,
         ],
@@ -206,4 +207,80 @@ fn golden_bytes_of_what_has_gone() {
     assert_eq!(ended, [&[0x16, 2, 1, b'k', 11][..], &stamp].concat());
     out.pop();
     assert_eq!(Effect::decode(&mut &out[..]), Err(NotAnEffect));
+}
+
+/// An entry of the book of slot 7.
+const ENTRY: &[u8] = b"{\0\0}0123456789abcdefgh";
+
+fn effects_on_an_entry() -> [Effect<'static>; 3] {
+    let (db, key) = (16, ENTRY);
+    [
+        Effect::Set {
+            db,
+            key,
+            value: b"v",
+            expire_at: None,
+        },
+        Effect::Delete { db, key },
+        Effect::Append {
+            db,
+            key,
+            tail: b"more",
+        },
+    ]
+}
+
+#[test]
+fn golden_bytes_of_entries_of_books() {
+    let (key, golden) = (ENTRY, [&[1, 16, 22, 1][..], &[4, 16, 22], &[5, 16, 22, 4]]);
+    let values = [&b"v"[..], b"", b"more"];
+    for ((effect, golden), value) in effects_on_an_entry().into_iter().zip(golden).zip(values) {
+        let (mut out, expected) = (Vec::new(), [golden, key, value].concat());
+        effect.encode(&mut out);
+        assert_eq!(out, expected);
+        let mut rest = &out[..];
+        assert_eq!(Effect::decode(&mut rest), Ok(effect));
+        assert!(rest.is_empty());
+        for cut in 0..out.len() {
+            assert_eq!(Effect::decode(&mut &out[..cut]), Err(NotAnEffect));
+        }
+    }
+}
+
+/// An entry never expires, has no type, is not moved and not flushed; and no client's key is in that database.
+#[test]
+fn books_have_nothing_but_entries() {
+    let of_entries = |bytes: &[u8]| matches!(bytes[0], SET | DELETE | APPEND);
+    let mut tried = 0;
+    for effect in samples() {
+        let mut bytes = Vec::new();
+        effect.encode(&mut bytes);
+        let mut other_name = bytes.clone();
+        other_name[1] = 16;
+        assert_eq!(
+            Effect::decode(&mut &other_name[..]),
+            Err(NotAnEffect),
+            "{effect:?}"
+        );
+        // The same effect on an entry.
+        let Some((db, key)) = effect.keys().next() else {
+            continue;
+        };
+        if db != 3 || key != b"key" {
+            continue;
+        }
+        let at = bytes.windows(3).rposition(|part| part == key);
+        let at = at.expect("the key is in it");
+        let mut of_entry = [&bytes[..at], ENTRY, &bytes[at + key.len()..]].concat();
+        (of_entry[1], of_entry[2]) = (16, ENTRY.len() as u8);
+        tried += 1;
+        let is_one = Effect::decode(&mut &of_entry[..]).is_ok();
+        assert_eq!(is_one, of_entries(&of_entry), "{effect:?}");
+    }
+    assert!(tried > 8, "{tried}");
+    // Nor does a key get there from another database.
+    for kind in [MOVE, COPY] {
+        let moved = [&[kind, 0, 1, 22, b'k'][..], ENTRY, &[16]].concat();
+        assert_eq!(Effect::decode(&mut &moved[..]), Err(NotAnEffect));
+    }
 }

@@ -348,3 +348,28 @@ fn keys_that_must_stay_are_passed_over() {
     while evictor.step(shard, node.now, |_, key| kept(key)) {}
     assert_eq!(shard.len(0), 200);
 }
+
+/// Entries of books are charged, but room is made by keys alone.
+#[test]
+fn books_are_charged_and_never_evicted() {
+    const LIMIT: usize = 1 << 20;
+    for by in ALL_BY {
+        let mut node = Node::new(1, settings(LIMIT, false, by));
+        let fill = |node: &mut Node, ids: std::ops::Range<u8>| {
+            let shard = &mut node.workers[0].0;
+            for n in ids {
+                shard.set_book(7, &[n; 18], &[n; 10_000], node.now);
+            }
+        };
+        fill(&mut node, 0..50);
+        let expiry = expiring(node.now, 1000);
+        (0..100).for_each(|n| assert!(node.set(0, &format!("k{n}"), 10_000, expiry)));
+        assert!(node.evicted() > 30, "{by:?}");
+        fill(&mut node, 50..110);
+        while node.set(0, "last", 10_000, expiry) {
+            node.ticks();
+        }
+        assert_eq!(node.workers[0].0.len(0), 0, "no key is left");
+        assert_eq!(node.workers[0].0.books().count(), 110);
+    }
+}

@@ -121,6 +121,13 @@ impl Db {
         }
     }
 
+    /// Number of strict keys of a slot, if the keys of slots are counted.
+    pub(super) fn len_in_slot(&self, slot: u16) -> Option<usize> {
+        let counts = &self.by_slot.0.as_ref()?.strict.0;
+        let counts = counts.get(usize::from(slot));
+        Some(counts.map_or(0, |counts| counts.keys as usize))
+    }
+
     /// The counts of each slot as found by a walk.
     fn counted_by_slot(&self) -> Both {
         let mut all = Both::default();
@@ -169,11 +176,9 @@ impl Shard {
 
     /// Number of strict keys of a slot, or 0 if another node answers for it.
     pub fn own_slot_len(&self, db: usize, slot: u16) -> usize {
-        let counts = self.dbs[db].by_slot.0.as_ref();
-        let counts = counts.and_then(|counts| counts.strict.0.get(usize::from(slot)));
         match self.env.is_guest(slot) {
             true => 0,
-            false => counts.map_or(0, |counts| counts.keys as usize),
+            false => self.dbs[db].len_in_slot(slot).unwrap_or(0),
         }
     }
 

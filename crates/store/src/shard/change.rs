@@ -82,7 +82,14 @@ impl Shard {
     }
 
     #[inline(never)]
-    fn tell_set(&mut self, db: usize, key: Key<'_>, value: &[u8], expiry: ExpirySetting, now: Now) {
+    pub(super) fn tell_set(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        value: &[u8],
+        expiry: ExpirySetting,
+        now: Now,
+    ) {
         // An expiry that has passed must not be kept. (If none is kept, the removal of an expired record needs no
         // effect of its own.)
         if expiry == ExpirySetting::Keep || self.env.snapshot.is_running() {

@@ -6,6 +6,7 @@ use super::Shard;
 use super::db::Db;
 use super::lattice::Keying;
 use super::record::Head;
+use rufous_base::limits::DATABASES;
 use std::sync::Arc;
 
 /// Records of a database that another worker counts.
@@ -91,9 +92,9 @@ impl Db {
 }
 
 impl Shard {
-    /// Sets which keys another worker counts, and recounts.
+    /// Sets which keys of clients another worker counts, and recounts.
     pub fn set_counted(&mut self, keying: Option<&Arc<dyn Keying>>) {
-        for db in &mut self.dbs {
+        for db in &mut self.dbs[..DATABASES] {
             db.elsewhere.keying = keying.cloned();
             (db.elsewhere.keys, db.elsewhere.expiring) = db.count_elsewhere();
             db.recount_slots();

@@ -1,4 +1,4 @@
-//! The data of one worker: sixteen databases of keys and values.
+//! The data of one worker: sixteen databases of keys and values, and an internal one for the books of transactions.
 //!
 //! A lookup costs two cache misses, a line of the index and the record, and [`Shard::warm_index`] and
 //! [`Shard::warm_record`] let a batch of commands wait for its misses together. No operation blocks the worker for
@@ -17,7 +17,8 @@
 //! - `observers`: what changes are reported to: the `journal`, watchers of keys (`watch`), keys with waiters (`awaited`)
 //! - `snapshot`: all data as of an instant, while commands run
 //! - `slots`: copies the keys of single slots while commands run, and drops them; `guests`: slots that another node
-//!   answers for; `by_slot`: the number of keys of each slot; `marks`: how much of each slot is here
+//!   answers for; `by_slot`: the number of keys of each slot; `marks`: how much of each slot is here; `books`: the
+//!   books of transactions, which belong to slots as well
 //! - `garbage`: removed values that another thread drops
 //! - `sweep`: deferred work of operations on large collections
 //! - `replay`: replays a journal; `held`: counts that a replay holds back
@@ -40,6 +41,7 @@ mod account;
 mod arena;
 mod at;
 mod awaited;
+mod books;
 mod by_slot;
 pub mod causal;
 mod change;
@@ -122,7 +124,7 @@ use foldhash::quality::FoldHasher;
 use garbage::GarbageList;
 use guests::Guests;
 use recent::Recent;
-use rufous_base::limits::DATABASES;
+use rufous_base::limits::{ALL_DATABASES, BOOKS};
 use rufous_base::rng::Rng;
 use rufous_base::{Garbage, Now};
 use rufous_datatype::algebra::Tuning;
@@ -168,7 +170,7 @@ impl Env {
 }
 
 /// See the module's description. Database numbers must be below
-/// [`DATABASES`]; a key must have been made by [`Shard::key`] of a shard with
+/// [`ALL_DATABASES`]; a key must have been made by [`Shard::key`] of a shard with
 /// the same seed.
 #[derive(Debug)]
 pub struct Shard {
@@ -200,7 +202,7 @@ impl Shard {
     pub fn new(seed: u64) -> Self {
         Self {
             seed: SharedSeed::from_u64(seed),
-            dbs: (0..DATABASES).map(|db| Db::new(db as u8, 0)).collect(),
+            dbs: (0..ALL_DATABASES).map(|db| Db::new(db as u8, 0)).collect(),
             env: Env {
                 policy: Policy::default(),
                 touch: true,
@@ -416,6 +418,17 @@ impl Shard {
         false
     }
 
+    /// Performs a part of the work that commands on large collections have deferred, about a microsecond for each
+    /// unit of the budget. It is visible only in memory use. Returns whether there is more to do.
+    pub fn sweep_step(&mut self, budget: usize) -> bool {
+        let mut left = budget;
+        let mut more = false;
+        for db in &mut self.dbs {
+            more |= db.sweep(&mut left);
+        }
+        more
+    }
+
     /// Frees memory that removed records have left unused, examining at most `budget` records. Returns whether there
     /// may be more to do.
     pub fn maintain_step(&mut self, budget: usize) -> bool {
@@ -440,6 +453,7 @@ impl Shard {
         for db in &self.dbs {
             all.add(db.memory());
         }
+        all.keys -= self.dbs[BOOKS].len();
         all
     }
 

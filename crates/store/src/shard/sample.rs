@@ -36,8 +36,8 @@ pub enum Eviction {
 }
 
 impl Shard {
-    /// Draws at least `count` records and a few more at most, each with the same probability in whichever database it
-    /// is; `volatile`: only of those that expire.
+    /// Draws at least `count` records of clients and a few more at most, each with the same probability in whichever
+    /// database it is; `volatile`: only of those that expire.
     pub fn draw(&self, volatile: bool, count: usize, rng: &mut Rng, out: &mut Vec<Drawn>) {
         let size = |db: &Db| match volatile {
             true => db.expiry.len() as u64,
@@ -77,19 +77,19 @@ impl Shard {
 
     /// The record that expires next.
     pub fn draw_soonest(&self) -> Option<Drawn> {
-        let firsts = self.dbs.iter().enumerate();
+        let firsts = self.dbs[..DATABASES].iter().enumerate();
         let firsts = firsts.filter_map(|(number, db)| Some((db.expiry.first()?, number)));
         let ((unix_ms, hash), number) = firsts.min()?;
         self.dbs[number].expiring_at(number, unix_ms, hash)
     }
 
-    /// Whether there are records to draw from.
+    /// Whether there are records of clients to draw from.
     pub fn can_draw(&self, volatile: bool) -> bool {
         let any = |db: &Db| match volatile {
             true => db.expiring() > 0,
             false => db.len() > 0,
         };
-        self.dbs.iter().any(any)
+        self.dbs[..DATABASES].iter().any(any)
     }
 
     /// Evicts a drawn record, unless `keep` returns true for its key.

@@ -27,7 +27,7 @@ use super::types::Item;
 use crate::effect::{Effect, NotAnEffect};
 use copy::{Copy, Large};
 use rufous_base::Now;
-use rufous_base::limits::DATABASES;
+use rufous_base::limits::ALL_DATABASES;
 use rufous_base::slot::slot_of;
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -45,7 +45,7 @@ const BACKLOG: usize = 16 << 20;
 const BATCH: usize = 64;
 
 /// The length of one round of the walk.
-const ROUND: u64 = (DATABASES as u64) << 32;
+const ROUND: u64 = (ALL_DATABASES as u64) << 32;
 
 /// The slots that the walk serves, and its position: rounds, database, hash.
 #[derive(Debug, Default)]

@@ -1,6 +1,5 @@
 //! Performs the work that operations on large collections have deferred.
 
-use super::Shard;
 use super::db::Db;
 use rufous_datatype::object::Object;
 
@@ -12,7 +11,8 @@ impl Db {
         }
     }
 
-    fn sweep(&mut self, budget: &mut usize) -> bool {
+    /// See `Shard::sweep_step`.
+    pub(super) fn sweep(&mut self, budget: &mut usize) -> bool {
         while *budget > 0
             && let Some(&number) = self.unswept.first()
         {
@@ -26,18 +26,5 @@ impl Db {
             self.unswept.remove(&number);
         }
         !self.unswept.is_empty()
-    }
-}
-
-impl Shard {
-    /// Performs a part of the work that commands on large collections have deferred, about a microsecond for each
-    /// unit of the budget. It is visible only in memory use. Returns whether there is more to do.
-    pub fn sweep_step(&mut self, budget: usize) -> bool {
-        let mut left = budget;
-        let mut more = false;
-        for db in &mut self.dbs {
-            more |= db.sweep(&mut left);
-        }
-        more
     }
 }

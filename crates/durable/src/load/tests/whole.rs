@@ -213,3 +213,37 @@ fn leftovers_are_strays() {
     let strays: Vec<&str> = strays.iter().map(|name| &**name).collect();
     assert_eq!(strays, [&*old.name(), "manifest.next", &*unfinished.name()]);
 }
+
+/// Entries of books are not in a database of clients.
+#[test]
+fn a_log_has_the_books_of_slots() {
+    let (mut disk, mut log) = (disk(1), Log::new(0, 1));
+    let (mut from, now) = (Shard::new(1), Now::default());
+    from.observers_mut().set_journaling(true);
+    (0..3).for_each(|n| from.set_book(9, &[n; 18], &[n; 40], now));
+    from.remove_book(9, &[1; 18], now);
+    log.frame(from.journal()).set("a").store(&mut disk);
+    assert_eq!(start_twice(&mut disk).keys, [["a"]]);
+    let plans = disk.folder().expect("fine").plans;
+    let (mut loader, mut shard) = (Loader::new(plans[0].clone()), Shard::new(SEED));
+    drive(&mut loader, &mut disk, &mut shard);
+    let verdicts = judge(&plans, &[loader.summary()]).expect("whole");
+    loader.resolve(verdicts.into_iter().next().expect("of one worker"));
+    drive(&mut loader, &mut disk, &mut shard);
+    assert_eq!((shard.books().count(), shard.books_in(9)), (2, 2));
+    for n in 0..3 {
+        let entry = (n != 1).then(|| vec![n; 40]);
+        assert_eq!(shard.book(9, &[n; 18]), entry);
+    }
+}
+
+/// As earlier versions refuse a log with entries of books.
+#[test]
+fn a_database_that_a_version_does_not_know_stops_a_start() {
+    for frame in [&[9, 16][..], &[9, 17], &[4, 17, 1, b'k']] {
+        let (mut disk, mut log) = (disk(1), Log::new(0, 1));
+        log.set("a").frame(frame).set("b").store(&mut disk);
+        let damage = refused(&mut disk).to_string();
+        assert!(damage.contains("what no log does"), "{damage}");
+    }
+}

@@ -8,7 +8,7 @@ use crate::placement::Placement;
 use crate::shard::{Entry, Held, Shard, bring_back};
 use crate::worker::out::{Call, LogStart, Out};
 use crate::worker::store::Store;
-use rufous_base::limits::DATABASES;
+use rufous_base::limits::ALL_DATABASES;
 use rufous_base::slot::worker_of_slot;
 use rufous_base::{Now, WorkerId};
 use rufous_lattice::Stamp;
@@ -22,7 +22,7 @@ const KEYS_PER_MESSAGE: usize = 1024;
 pub(super) fn move_keys(mut staging: Box<Shard>, placement: &Placement, out: &mut Out) {
     // Nothing is due at the beginning of time.
     let never = Now::default();
-    for db in 0..DATABASES {
+    for db in 0..ALL_DATABASES {
         let mut cursor = Some(0);
         while let Some(at) = cursor {
             let mut names = Vec::new();

@@ -4,6 +4,7 @@
 //! away; and a start from logs and snapshots, also with other numbers of
 //! workers, finds what there was.
 
+mod books;
 mod convert;
 mod counts;
 mod disk;

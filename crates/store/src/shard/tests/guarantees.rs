@@ -4,6 +4,7 @@
 use crate::shard::{ExpirySetting, Memory, NewValue, Shard};
 use proptest::prelude::*;
 use rufous_base::Now;
+use rufous_base::limits::{ALL_DATABASES, DATABASES};
 use rufous_base::rng::Rng;
 use std::collections::{BTreeSet, HashMap};
 
@@ -130,7 +131,7 @@ fn memory_is_accounted_exactly() {
         put(&mut shard, n, 10_000);
     }
     let memory = shard.memory();
-    let index = memory.index_bytes - 15 * Shard::new(1).memory().index_bytes / 16;
+    let index = memory.index_bytes - DATABASES * Shard::new(1).memory().index_bytes / ALL_DATABASES;
     let charged = index + memory.record_bytes + memory.big_bytes + memory.expiry_bytes;
     assert_eq!(shard.charged(), charged, "only one database has keys");
     // A header of 6 bytes, 8 of the key, 4 of the value's number.

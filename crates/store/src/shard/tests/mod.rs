@@ -1,5 +1,6 @@
 //! Tests of the whole shard.
 
+mod books;
 mod by_slot;
 mod collections;
 mod converted;

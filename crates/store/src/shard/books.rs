@@ -1,0 +1,70 @@
+//! The books of transactions: entries that belong to a slot as its keys do, in a database that no client can select.
+//!
+//! Entries are strings that are written as those of clients are: the journal, a snapshot under way and copies of
+//! slots have them, and they count as memory and as changes since the last save. They never expire, are never
+//! evicted, flushed or swapped, are strict whatever the keyspaces are, and count neither as keys nor as accesses.
+
+use super::Shard;
+use super::types::{Any, ExpirySetting, NewValue, Value};
+use crate::books::{BookId, entry_of_name, name_of_entry};
+use rufous_base::Now;
+use rufous_base::limits::BOOKS;
+
+fn bytes_of(any: Any<'_>) -> &[u8] {
+    any.string().map_or(&[], Value::bytes)
+}
+
+impl Shard {
+    /// Sets the entry of a transaction in the book of a slot.
+    pub fn set_book(&mut self, slot: u16, id: &BookId, entry: &[u8], now: Now) {
+        let name = name_of_entry(slot, id);
+        let key = self.key(&name);
+        self.env.counters.changes += 1;
+        if self.env.observers.any() {
+            self.tell_set(BOOKS, key, entry, ExpirySetting::Clear, now);
+        }
+        let (value, setting) = (NewValue::Copy(entry), ExpirySetting::Clear);
+        self.dbs[BOOKS].set(key, value, setting, now, &mut self.env);
+    }
+
+    /// Removes an entry; returns whether there was one.
+    pub fn remove_book(&mut self, slot: u16, id: &BookId, now: Now) -> bool {
+        let name = name_of_entry(slot, id);
+        let key = self.key(&name);
+        self.at(BOOKS, key, now).remove()
+    }
+
+    /// The entry of a transaction in the book of a slot.
+    pub fn book(&self, slot: u16, id: &BookId) -> Option<Vec<u8>> {
+        let (db, name) = (&self.dbs[BOOKS], name_of_entry(slot, id));
+        let found = db.find(self.key(&name))?;
+        Some(bytes_of(db.value(found.handle)).to_vec())
+    }
+
+    /// All entries here, also those of slots that another node answers for, in no particular order. They must not
+    /// change meanwhile.
+    pub fn books(&self) -> impl Iterator<Item = (u16, BookId, &[u8])> {
+        let db = &self.dbs[BOOKS];
+        db.index.entries().filter_map(|(_, handle)| {
+            let item = db.item(handle);
+            let (slot, id) = entry_of_name(item.key)?;
+            Some((slot, id, bytes_of(item.value)))
+        })
+    }
+
+    /// Number of entries of a slot, whichever node answers for it. It is kept on a node of a cluster; elsewhere it is
+    /// counted by a walk over all entries.
+    pub fn books_in(&self, slot: u16) -> usize {
+        let db = &self.dbs[BOOKS];
+        if db.len() == 0 {
+            return 0;
+        }
+        let counted = db.len_in_slot(slot);
+        counted.unwrap_or_else(|| self.books().filter(|entry| entry.0 == slot).count())
+    }
+
+    /// Whether there is any entry.
+    pub fn has_books(&self) -> bool {
+        self.dbs[BOOKS].len() > 0
+    }
+}
