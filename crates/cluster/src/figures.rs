@@ -66,7 +66,9 @@ figures! {
         forwarded("cluster_forwarded", "rufous_forwarded_total"):
             "Requests forwarded to other nodes, repetitions included.";
         under_way("cluster_forwarded_under_way", "rufous_forwarded_under_way"):
-            "Forwarded requests without a reply yet.";
+            "Forwarded requests without a reply yet, apart from those that wait for data.";
+        blocked("cluster_forwarded_blocked", "rufous_forwarded_blocked"):
+            "Forwarded requests that wait for data at other nodes.";
         waiting("cluster_forwarded_waiting", "rufous_forwarded_waiting"):
             "Requests that wait to be forwarded again.";
         retried("cluster_forwarded_again", "rufous_forwarded_again_total"): "Requests forwarded again.";
@@ -78,6 +80,8 @@ figures! {
             "Requests split because their keys are on several nodes.";
         served("cluster_served", "rufous_served_total"):
             "Requests of other nodes executed by this node.";
+        served_blocked("cluster_served_blocked", "rufous_served_blocked"):
+            "Requests of other nodes that wait for data at this node.";
         not_here("cluster_not_served_here", "rufous_not_served_here_total"):
             "Requests of other nodes for keys that this node does not have.";
     }

@@ -13,18 +13,24 @@
 //!    has seen the refusal: it sends them again in their order.
 //! 3. Nothing of an earlier session is answered on a later one.
 //! 4. The pending requests of one worker of another node are bounded; an end of the session drops
-//!    them.
+//!    them. Those that wait for data have a limit of their own, and take no room from others.
+//! 5. A request waits for data only while its session lasts and its node has not ended it.
 
 #[cfg(test)]
 mod tests;
+mod waits;
+
+pub use waits::MayNot;
 
 use crate::forward::MAX_UNDER_WAY;
 use rufous_base::limits::MADE_AT_ONCE;
-use rufous_base::{Output, Pieces, Until};
+use rufous_base::{ConnId, Output, Pieces, Until};
 use rufous_mapping::NodeNo;
 use rufous_wire::Bytes;
-use rufous_wire::message::{MAX_CHUNK, MAX_REQUESTS, Replies, Reply, Request, Requests};
+use rufous_wire::message::{How, MAX_CHUNK, MAX_REQUESTS, Replies, Reply, Request, Requests};
+use rufous_wire::planted::{self, Planted};
 use std::collections::{BTreeMap, VecDeque};
+use waits::Blocked;
 
 /// Limit on the pending requests of one worker of another node. A correct sender stays below it.
 const MAX_OF_WORKER: usize = 4 * MAX_UNDER_WAY;
@@ -50,11 +56,19 @@ pub struct Asker {
     round: u64,
 }
 
+impl Asker {
+    pub fn node(&self) -> NodeNo {
+        self.no
+    }
+}
+
 /// What the embedder has to do.
 #[derive(Debug)]
 pub enum Action {
     /// Read a request, and run it if it may run.
     Take(Asker, Request),
+    /// End the wait of the request with this connection id.
+    EndWait(ConnId, How),
     /// End the session with a node: nothing from it can be trusted.
     Refuse(NodeNo, &'static str),
 }
@@ -63,6 +77,8 @@ pub enum Action {
 #[derive(Debug, Default)]
 struct Stream {
     under_way: usize,
+    /// Requests that wait for data.
+    waiting: usize,
     /// The round in which a request was refused.
     turned_away: Option<u64>,
 }
@@ -77,11 +93,15 @@ struct Ready {
     gate: Option<u64>,
     until: Until,
     answer: Answer,
+    /// See [`Stream::under_way`].
+    has_place: bool,
 }
 
 #[derive(Debug)]
 enum Answer {
     NotHere,
+    /// It waits for data: another answer follows.
+    Waits,
     Whole(Output),
     /// The rest of a long one.
     Rest(Bytes),
@@ -128,6 +148,7 @@ pub struct Serving {
     ready: BTreeMap<NodeNo, VecDeque<Ready>>,
     /// Requests that came during `CLIENT PAUSE`, or behind such.
     held: VecDeque<(Asker, Request)>,
+    blocked: Blocked,
     actions: VecDeque<Action>,
     /// Parts of replies were made in this turn.
     has_made: bool,
@@ -138,13 +159,17 @@ pub struct Serving {
 
 /// Inputs.
 impl Serving {
-    /// A session begins or ends: requests of an earlier one are dropped.
+    /// A session begins or ends: requests of an earlier one are dropped, and none of them waits any
+    /// more.
     pub fn on_session(&mut self, no: NodeNo) {
         *self.sessions.entry(no).or_default() += 1;
         self.streams.retain(|(of, _), _| *of != no);
         self.ready.remove(&no);
         self.held.retain(|(asker, _)| asker.no != no);
         self.drop_taken(no);
+        for conn in self.blocked.take_of(no) {
+            self.actions.push_back(Action::EndWait(conn, How::TimedOut));
+        }
     }
 
     /// Requests of a worker of another node.
@@ -206,6 +231,9 @@ impl Serving {
 
     /// A request was executed, or failed. `until`: what its reply waits for.
     pub fn on_reply(&mut self, asker: &Asker, reply: Output, until: Until) {
+        if planted::is(Planted::ServedAsMoved) && self.blocked.is_waiting(asker) {
+            return self.on_moved(asker);
+        }
         let answer = if reply.is_made() {
             Answer::Made(Making::of(reply))
         } else {
@@ -252,6 +280,11 @@ impl Serving {
         !self.held.is_empty()
     }
 
+    /// Requests that wait for data.
+    pub fn waits(&self) -> usize {
+        self.blocked.waits()
+    }
+
     /// Requests that ran here, and those that were refused.
     pub fn counts(&self) -> (u64, u64) {
         (self.served, self.not_here)
@@ -287,7 +320,7 @@ impl Serving {
         let may_be_made = |first: &&Ready| !(has_made && first.is_made());
         let first = ready.front().filter(|first| may_go(first));
         let to = first.filter(may_be_made)?.worker;
-        let (mut replies, mut bytes, mut done) = (Vec::new(), 0, 0);
+        let (mut replies, mut bytes, mut freed) = (Vec::new(), 0, 0);
         while let Some(first) = ready.front_mut()
             && first.worker == to
             && may_go(first)
@@ -304,14 +337,14 @@ impl Serving {
                 first.answer = rest;
                 break;
             }
+            freed += first.frees();
             ready.pop_front();
-            done += 1;
         }
         if ready.is_empty() {
             self.ready.remove(&no);
         }
         if let Some(stream) = self.streams.get_mut(&(no, to)) {
-            stream.under_way = stream.under_way.saturating_sub(done);
+            stream.under_way = stream.under_way.saturating_sub(freed);
         }
         Some((to, Replies { replies }))
     }
@@ -341,12 +374,17 @@ impl Serving {
 
     fn answer(&mut self, asker: &Asker, answer: Answer, until: Until) {
         if self.is_current(asker) {
+            let has_place = match answer {
+                Answer::Waits => true,
+                _ => self.on_over(asker),
+            };
             let ready = Ready {
                 worker: asker.worker,
                 number: asker.number,
                 gate: None,
                 until,
                 answer,
+                has_place,
             };
             self.ready.entry(asker.no).or_default().push_back(ready);
         }
@@ -361,24 +399,19 @@ impl Ready {
     /// The next part of the reply, and the rest.
     fn take(&mut self) -> (Reply, Option<Answer>) {
         let answer = std::mem::replace(&mut self.answer, Answer::NotHere);
-        let (mut bytes, not_here) = match answer {
-            Answer::NotHere => (Bytes::new(), true),
-            Answer::Whole(output) if output.shared.is_empty() => (output.bytes.into(), false),
-            Answer::Whole(output) => (output.to_vec().into(), false),
-            Answer::Rest(bytes) => (bytes, false),
+        let mut bytes: Bytes = match answer {
+            Answer::NotHere => return (self.bare(true), None),
+            Answer::Waits => return (self.bare(false), None),
+            Answer::Whole(output) if output.shared.is_empty() => output.bytes.into(),
+            Answer::Whole(output) => output.to_vec().into(),
+            Answer::Rest(bytes) => bytes,
             Answer::Made(mut making) => {
                 let (part, is_last) = making.next();
                 return self.part(part, (!is_last).then_some(Answer::Made(making)));
             }
         };
         let rest = (bytes.len() > MAX_CHUNK).then(|| Answer::Rest(bytes.split_off(MAX_CHUNK)));
-        let reply = Reply {
-            number: self.number,
-            more: rest.is_some(),
-            bytes,
-            not_here,
-        };
-        (reply, rest)
+        self.part(bytes, rest)
     }
 
     fn part(&self, bytes: Bytes, rest: Option<Answer>) -> (Reply, Option<Answer>) {
@@ -386,8 +419,18 @@ impl Ready {
             number: self.number,
             more: rest.is_some(),
             bytes,
-            not_here: false,
+            ..Reply::default()
         };
         (reply, rest)
+    }
+
+    /// A report without a reply: the request was not executed, or waits for data.
+    fn bare(&self, not_here: bool) -> Reply {
+        Reply {
+            number: self.number,
+            not_here,
+            waits: !not_here,
+            ..Reply::default()
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What blocking commands have in common: for how long they wait.
 
-use crate::{Ctx, Failure};
+use crate::{Ctx, Failure, Flags, Spec};
+use rufous_base::{Args, Now};
 use rufous_datatype::float::parse_f64;
 use std::borrow::Cow;
 
@@ -11,9 +12,29 @@ const NEGATIVE: Failure = Failure(Cow::Borrowed("ERR timeout is negative"));
 /// A timeout in seconds, as microseconds; `None` is for ever. Counted in
 /// whole milliseconds, the last one whole.
 pub fn timeout(ctx: &Ctx<'_>, arg: &[u8]) -> Result<Option<u64>, Failure> {
+    timeout_us(ctx.now, arg)
+}
+
+/// The argument of a blocking command that is its timeout.
+pub fn timeout_at(spec: &Spec, args: &Args<'_>) -> usize {
+    if spec.flags.has(Flags::TIMEOUT_FIRST) {
+        1
+    } else {
+        args.len() - 1
+    }
+}
+
+/// When the wait of a blocking command that arrives now times out; `None`: never, or its timeout is
+/// none.
+pub fn deadline_us(spec: &Spec, args: &Args<'_>, now: Now) -> Option<u64> {
+    let timeout = timeout_us(now, args.get(timeout_at(spec, args)));
+    Some(now.mono_us.saturating_add(timeout.ok()??))
+}
+
+fn timeout_us(now: Now, arg: &[u8]) -> Result<Option<u64>, Failure> {
     let seconds = parse_f64(arg).ok_or(NOT_A_TIMEOUT)?;
     let ms = (seconds * 1_000.0).ceil();
-    let end = i64::MAX as u64 - ctx.now.unix_ms();
+    let end = i64::MAX as u64 - now.unix_ms();
     match ms {
         ..0.0 => Err(NEGATIVE),
         0.0 => Ok(None),

@@ -314,6 +314,9 @@ impl Flags {
     /// [`Secrets::Settings`].
     pub const SECRET_SETTINGS: Flags = Flags(1 << 37);
 
+    /// The timeout of a blocking command is its first argument, and not its last.
+    pub const TIMEOUT_FIRST: Flags = Flags(1 << 38);
+
     pub const fn or(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }

@@ -45,6 +45,7 @@ impl Envelope {
             }
             Body::Requests(requests) => requests.check(),
             Body::Replies(replies) => replies.check(),
+            Body::EndWaits(ends) => ends.check(),
             Body::Learned(learned) => learned.check(),
             Body::Clock(clock) => ensure(clock.unix_us <= MAX_UNIX_US, "a time that cannot be"),
             Body::Credit(_)
@@ -124,7 +125,21 @@ impl Replies {
         ensure(in_order, "a reply within another one")?;
         let is_bare = |reply: &Reply| !reply.not_here || reply.bytes.is_empty() && !reply.more;
         let bare = self.replies.iter().all(is_bare);
-        ensure(bare, "a reply to what was not done")
+        ensure(bare, "a reply to what was not done")?;
+        let is_early = |reply: &Reply| {
+            !reply.waits || reply.bytes.is_empty() && !reply.more && !reply.not_here
+        };
+        let early = self.replies.iter().all(is_early);
+        ensure(early, "a reply to what still waits")
+    }
+}
+
+impl EndWaits {
+    fn check(&self) -> Result<(), &'static str> {
+        let count = self.ends.len();
+        ensure((1..=MAX_REQUESTS).contains(&count), "no ends, or too many")?;
+        let known = |end: &EndWait| How::from_number(end.how).is_some();
+        ensure(self.ends.iter().all(known), "an end of an unknown kind")
     }
 }
 

@@ -17,7 +17,7 @@ pub enum Class {
     Learning = 2,
     /// Gossip between replicas of lattice keys.
     Gossip = 3,
-    /// Requests of clients for the node that has their keys.
+    /// Requests of clients for the node that has their keys, and ends of their waits.
     Request = 4,
     /// Replies to forwarded requests: a class of their own, so that requests that wait for room at
     /// both ends never block the replies that would make room.
@@ -77,7 +77,7 @@ impl Class {
             Body::Piece(_) => self.has_pieces(),
             Body::Learn(_) | Body::Copy(_) | Body::Copied(_) => self == Self::Learning,
             Body::Gossip(_) | Body::Digest(_) => self == Self::Gossip,
-            Body::Requests(_) => self == Self::Request,
+            Body::Requests(_) | Body::EndWaits(_) => self == Self::Request,
             Body::Replies(_) => self == Self::Reply,
             Body::Hello(_)
             | Body::Refuse(_)

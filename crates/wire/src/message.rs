@@ -2,8 +2,10 @@
 //! [`Envelope::check`].
 
 mod learned;
+mod waits;
 
 pub use learned::{HeldSlots, Learned, LearnedSlots};
+pub use waits::{EndWait, EndWaits, How};
 
 use crate::scan;
 use bytes::Bytes;
@@ -38,7 +40,7 @@ pub struct Envelope {
     pub to: u32,
     #[prost(
         oneof = "Body",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 30, 31, 40, 41, 50, 51, 60, 61, 62"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 30, 31, 40, 41, 44, 50, 51, 60, 61, 62"
     )]
     pub body: Option<Body>,
 }
@@ -85,6 +87,8 @@ pub enum Body {
     Requests(Requests),
     #[prost(message, tag = "41")]
     Replies(Replies),
+    #[prost(message, tag = "44")]
+    EndWaits(EndWaits),
     #[prost(message, tag = "50")]
     AskClock(AskClock),
     #[prost(message, tag = "51")]
@@ -464,6 +468,10 @@ pub struct Reply {
     /// not serve its keys, or an earlier request was not executed.
     #[prost(bool, tag = "4")]
     pub not_here: bool,
+    /// The request waits for data at the receiver of the request; its reply follows later. Only to
+    /// requests of blocking commands, and so since version 3.
+    #[prost(bool, tag = "5")]
+    pub waits: bool,
 }
 
 /// Asks for the other node's wall clock; the time is that of the asker's clock.

@@ -6,6 +6,8 @@
 pub enum Planted {
     /// What a peer answers to a challenge is not checked.
     ProofNotChecked,
+    /// What has waited for another node and was executed is said to be elsewhere.
+    ServedAsMoved,
 }
 
 #[cfg(feature = "planted-faults")]
@@ -22,19 +24,17 @@ mod on {
         PLANTED.with(|planted| planted.set(fault));
     }
 
-    pub(crate) fn is(fault: Planted) -> bool {
+    /// Whether this fault is planted.
+    pub fn is(fault: Planted) -> bool {
         PLANTED.with(|planted| planted.get() == Some(fault))
     }
 }
 
 #[cfg(feature = "planted-faults")]
-pub use on::plant;
-
-#[cfg(feature = "planted-faults")]
-pub(crate) use on::is;
+pub use on::{is, plant};
 
 #[cfg(not(feature = "planted-faults"))]
 #[inline(always)]
-pub(crate) fn is(_fault: Planted) -> bool {
+pub fn is(_fault: Planted) -> bool {
     false
 }

@@ -6,6 +6,7 @@
 //! | 0 | the messages by which nodes agree on a version: the same in all versions |
 //! | 1 | leases, mappings, chains, learning, gossip, requests and their replies |
 //! | 2 | those of version 1, and wall clocks |
+//! | 3 | those of version 2, and the ends of waits: requests of blocking commands are forwarded |
 //!
 //! Callers need not check what the other node knows: a session neither sends nor accepts a message
 //! that its version does not have.
@@ -13,9 +14,12 @@
 use crate::message::Body;
 use std::ops::RangeInclusive;
 
-/// The versions of this program: the newest, and the one before it.
+/// The versions of this program: the newest, the one before it, and the first.
 pub const OLDEST: u16 = 1;
-pub const NEWEST: u16 = 2;
+pub const NEWEST: u16 = 3;
+
+/// The first version in which requests of blocking commands are forwarded.
+pub const WAITS: u16 = 3;
 
 const _: () = assert!(0 < OLDEST && OLDEST <= NEWEST, "0 is of all versions");
 
@@ -43,9 +47,11 @@ pub fn since(body: &Body) -> u16 {
         | Body::Copied(_)
         | Body::Gossip(_)
         | Body::Digest(_)
-        | Body::Requests(_)
-        | Body::Replies(_) => 1,
+        | Body::Requests(_) => 1,
+        Body::Replies(replies) if replies.replies.iter().any(|reply| reply.waits) => WAITS,
+        Body::Replies(_) => 1,
         Body::AskClock(_) | Body::Clock(_) => 2,
+        Body::EndWaits(_) => WAITS,
     }
 }
 

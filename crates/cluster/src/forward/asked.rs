@@ -1,14 +1,18 @@
 //! A request for another node: what it is about, its attempts, and the part of its reply that is here.
 
+use super::waits::{Over, Patience};
 use crate::way::{Routing, Way};
-use rufous_base::Output;
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
+use rufous_base::{ConnId, Output};
 use rufous_kernel::Header;
 use rufous_mapping::NodeNo;
 use rufous_resp::reply::is_error;
 use rufous_wire::Bytes;
 use rufous_wire::message::Reply;
 use std::sync::Arc;
+
+/// A connection, and the number of a request on it.
+pub(super) type Place = (u32, u32, u32);
 
 /// What a request is about, which says where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +31,8 @@ pub struct Forwarded {
     pub words: Bytes,
     pub goal: Goal,
     pub writes: bool,
+    /// That of a blocking command.
+    pub patience: Option<Patience>,
 }
 
 /// A request in flight, or waiting to be sent again.
@@ -43,6 +49,9 @@ pub(super) struct Asked {
     pub(super) until_us: u64,
     /// The part of its reply that has arrived.
     pub(super) part: Vec<u8>,
+    /// The other node has reported that it waits for data.
+    pub(super) waits: bool,
+    pub(super) over: Option<Over>,
 }
 
 impl Goal {
@@ -86,3 +95,16 @@ impl Asked {
         out
     }
 }
+
+pub(super) fn place_of(conn: ConnId) -> (u32, u32) {
+    (conn.slot, conn.generation)
+}
+
+pub(super) fn place(header: &Header) -> Place {
+    (header.conn.slot, header.conn.generation, header.seq)
+}
+
+pub(super) const STOPPING: &str =
+    "CLUSTERDOWN This node is shutting down, and did not pass the request on";
+pub(super) const OLDER: &str = "CROSSNODE The key has moved to a node with an earlier program, where only its own clients wait for data: upgrade it, or connect there";
+pub(super) const MOVING: &str = "TRYAGAIN The key is on its way from one node to another, and neither of them took the request: try again";

@@ -14,15 +14,20 @@
 //! 2. A write is sent a second time only if the other node has replied that it did not execute it.
 //! 3. Requests of one connection reach their keys in the order of arrival: one that is to be sent
 //!    again holds up those behind it.
-//! 4. The requests and bytes in flight to one node are bounded.
+//! 4. The requests and bytes in flight to one node are bounded. Requests that wait for data there
+//!    do not count: each client has one at most.
+//! 5. A request whose client is gone is not sent again, and a node where it may wait is told.
 
 mod asked;
 #[cfg(test)]
 mod tests;
 mod toward;
+mod waits;
 
-use asked::Asked;
+use asked::{Asked, MOVING, OLDER, Place, STOPPING, place, place_of};
 pub use asked::{Forwarded, Goal};
+use waits::{Over, Waiters};
+pub use waits::{Patience, error_of};
 
 use crate::figures::ForwardFigures;
 use crate::way::{CROSSNODE, Routing, Way, name_of};
@@ -32,7 +37,7 @@ use rufous_kernel::Header;
 use rufous_kernel::planted::{self, Planted};
 use rufous_mapping::NodeNo;
 use rufous_wire::Bytes;
-use rufous_wire::message::{Replies, Requests};
+use rufous_wire::message::{EndWaits, Replies, Requests};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use toward::Toward;
 
@@ -47,6 +52,11 @@ const MAX_BYTES: usize = 8 << 20;
 pub enum Action {
     /// Send a message on the session with the node.
     Send(NodeNo, Requests),
+    /// The same, behind requests of the turn.
+    EndWaits(NodeNo, EndWaits),
+    /// A request waits for data at another node. If its client is gone by now, call
+    /// [`Forwarding::on_gone`].
+    Waits(Header),
     /// The reply to a request has arrived.
     Reply(Header, Output),
     /// Reply that a request failed.
@@ -69,9 +79,6 @@ struct Waiting {
     due_us: u64,
 }
 
-/// A connection, and the number of a request on it.
-type Place = (u32, u32, u32);
-
 /// See the module's description.
 #[derive(Debug, Default)]
 pub struct Forwarding {
@@ -82,6 +89,7 @@ pub struct Forwarding {
     look: bool,
     /// Requests that did not run here, as their keys have moved to another node.
     returned: Vec<Forwarded>,
+    waiters: Waiters,
     /// For requests that run here after their keys were at another node: the number of attempts,
     /// and when they are given up.
     tried: BTreeMap<Place, (u32, u64)>,
@@ -128,6 +136,12 @@ impl Forwarding {
             if toward.was_given_up(reply.number) {
                 continue;
             }
+            if reply.waits {
+                if !self.on_waits_there(no, reply.number) {
+                    return self.act(Action::Refuse(no, of_none));
+                }
+                continue;
+            }
             if reply.more {
                 if !toward.get(reply.number).is_some_and(|a| a.grow(&reply)) {
                     return self.act(Action::Refuse(no, of_none));
@@ -137,6 +151,7 @@ impl Forwarding {
             let Some(asked) = toward.take(&reply) else {
                 return self.act(Action::Refuse(no, of_none));
             };
+            self.waiters.on_taken(&asked.request);
             if reply.not_here {
                 self.on_not_here(now, no, epoch, asked, routing);
             } else {
@@ -156,10 +171,14 @@ impl Forwarding {
     ) {
         let all = self.nodes.get_mut(&no).map(Toward::take_all);
         let again = planted::is(Planted::DoubtAskedAgain);
-        for (asked, was_sent) in all.into_iter().flatten() {
+        self.waiters.on_link_lost(no);
+        for (mut asked, was_sent) in all.into_iter().flatten() {
+            self.waiters.on_taken(&asked.request);
             if was_sent && asked.request.writes && !again {
-                self.fail_in_doubt(no, &asked, routing);
-            } else {
+                if asked.over != Some(Over::Gone) {
+                    self.fail_in_doubt(no, &asked, routing);
+                }
+            } else if self.goes_on(now, &mut asked) {
                 self.send_later(now, asked, 0, routing);
             }
         }
@@ -213,7 +232,12 @@ impl Forwarding {
     /// A turn ends: sends the requests that it has collected.
     pub fn on_turn_end(&mut self) {
         let nodes: Vec<NodeNo> = self.nodes.keys().copied().collect();
-        nodes.into_iter().for_each(|no| self.send(no));
+        for no in nodes {
+            self.send(no);
+            while let Some(ends) = self.waiters.message(no) {
+                self.act(Action::EndWaits(no, ends));
+            }
+        }
     }
 
     /// The node stops: what has not been sent is given up, and nothing is sent again. Replies to the
@@ -234,6 +258,7 @@ impl Forwarding {
             let all = self.nodes.get_mut(&no).map(Toward::give_up);
             for (asked, was_sent) in all.into_iter().flatten() {
                 given_up += 1;
+                self.waiters.on_taken(&asked.request);
                 if was_sent && asked.request.writes {
                     self.fail_in_doubt(no, &asked, routing);
                 } else {
@@ -288,6 +313,7 @@ impl Forwarding {
     pub fn figures(&self) -> ForwardFigures {
         ForwardFigures {
             under_way: self.nodes.values().map(|toward| toward.len() as u64).sum(),
+            blocked: self.nodes.values().map(|t| t.blocked() as u64).sum(),
             waiting: self.waiting.len() as u64,
             ..self.figures
         }
@@ -312,12 +338,19 @@ impl Forwarding {
             tries: 0,
             until_us: 0,
             part: Vec::new(),
+            waits: false,
+            over: None,
         }
     }
 
     fn push(&mut self, no: NodeNo, asked: Asked) {
         self.figures.forwarded += 1;
-        self.nodes.entry(no).or_default().push(asked);
+        let conn = asked.request.header.conn;
+        let blocks = asked.request.patience.is_some();
+        let number = self.nodes.entry(no).or_default().push(asked);
+        if blocks {
+            self.waiters.on_pushed(conn, no, number);
+        }
     }
 
     fn send(&mut self, no: NodeNo) {
@@ -344,7 +377,9 @@ impl Forwarding {
             self.nodes.entry(no).or_default().begin_round();
         }
         asked.tries += 1;
-        self.send_later(now, asked, epoch, routing);
+        if self.goes_on(now, &mut asked) {
+            self.send_later(now, asked, epoch, routing);
+        }
     }
 
     fn fail_in_doubt<R>(&mut self, no: NodeNo, asked: &Asked, routing: &Routing<'_, R>) {
@@ -415,7 +450,7 @@ impl Forwarding {
                     continue;
                 }
                 if is_ready && !matches!(way, Way::None(_)) {
-                    self.go_again(way, waiting.asked);
+                    self.go_again(now, way, waiting.asked);
                     continue;
                 }
             }
@@ -438,9 +473,13 @@ impl Forwarding {
         self.fail(asked, why);
     }
 
-    fn go_again(&mut self, way: Way, asked: Asked) {
+    fn go_again(&mut self, now: Now, way: Way, mut asked: Asked) {
         self.figures.retried += 1;
+        asked.request.shorten(now);
         match way {
+            Way::There(no) if asked.request.patience.is_some() && !self.waiters.runs(no) => {
+                self.fail(&asked, OLDER.into());
+            }
             Way::There(no) => self.push(no, asked),
             Way::Here => {
                 let Forwarded { header, words, .. } = asked.request;
@@ -452,14 +491,3 @@ impl Forwarding {
         }
     }
 }
-
-fn place_of(conn: ConnId) -> (u32, u32) {
-    (conn.slot, conn.generation)
-}
-
-fn place(header: &Header) -> Place {
-    (header.conn.slot, header.conn.generation, header.seq)
-}
-
-const STOPPING: &str = "CLUSTERDOWN This node is shutting down, and did not pass the request on";
-const MOVING: &str = "TRYAGAIN The key is on its way from one node to another, and neither of them took the request: try again";

@@ -1,6 +1,8 @@
 //! One worker of node 0 of three: its requests for the others, with messages that are taken from
 //! its actions and replies that are written by hand.
 
+mod waits;
+
 use super::*;
 use crate::way::NoWay;
 use crate::way::tests::three;
@@ -24,6 +26,8 @@ struct Rig {
     now: Now,
     sent: Vec<(NodeNo, Requests)>,
     seen: Vec<String>,
+    /// Ends of waits that were sent: the node, the number and how.
+    ended: Vec<(NodeNo, u64, u32)>,
 }
 
 fn header(client: u32, seq: u32) -> Header {
@@ -56,6 +60,7 @@ impl Rig {
             now: Now::default(),
             sent: Vec::new(),
             seen: Vec::new(),
+            ended: Vec::new(),
         }
     }
 
@@ -89,6 +94,12 @@ impl Rig {
                         .push(format!("{} runs {}", name(&header), text(&words)));
                 }
                 Action::HoldUp(conn) => self.seen.push(format!("{} held up", conn.slot)),
+                Action::Waits(header) => self.seen.push(format!("{} waits", name(&header))),
+                Action::EndWaits(no, message) => {
+                    let ends = message.ends.iter().map(|end| (end.number, end.how));
+                    self.ended
+                        .extend(ends.map(|(number, how)| (no, number, how)));
+                }
                 Action::Refuse(no, why) => self.seen.push(format!("{no} refused: {why}")),
             }
         }
@@ -100,6 +111,7 @@ impl Rig {
             words: format!("{client}.{seq}").into_bytes().into(),
             goal: Goal::Slots(vec![Some(self.slots[1])]),
             writes,
+            patience: None,
         }
     }
 
@@ -220,7 +232,7 @@ fn a_long_reply_comes_in_parts() {
         number: 0,
         more,
         bytes: bytes.into(),
-        not_here: false,
+        ..Reply::default()
     };
     rig.replies(
         ONE,

@@ -16,7 +16,10 @@ pub(super) struct Toward {
     next: u64,
     /// To be sent at the end of the turn; these have the last numbers.
     outbox: VecDeque<Request>,
+    /// Those of requests that do not wait for data there.
     bytes: usize,
+    /// Requests that wait for data there. They take no room from others: each client has one at most.
+    blocked: usize,
     /// Requests before this one were given up: their replies may still arrive.
     given_up: u64,
     /// Rises when a request was not executed: see [`Requests::round`].
@@ -25,24 +28,29 @@ pub(super) struct Toward {
 
 impl Toward {
     pub(super) fn is_crowded(&self) -> bool {
-        self.asked.len() >= MAX_UNDER_WAY || self.bytes >= MAX_BYTES
+        self.len() >= MAX_UNDER_WAY || self.bytes >= MAX_BYTES
     }
 
     /// Whether there is room again, for more than one request.
     pub(super) fn has_room(&self) -> bool {
-        self.asked.len() <= MAX_UNDER_WAY / 2 && self.bytes <= MAX_BYTES / 2
+        self.len() <= MAX_UNDER_WAY / 2 && self.bytes <= MAX_BYTES / 2
     }
 
+    /// Requests in flight that do not wait for data.
     pub(super) fn len(&self) -> usize {
-        self.asked.len()
+        self.asked.len() - self.blocked
+    }
+
+    pub(super) fn blocked(&self) -> usize {
+        self.blocked
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Asked> {
         self.asked.values()
     }
 
-    /// Adds a request: it is sent at the end of the turn.
-    pub(super) fn push(&mut self, mut asked: Asked) {
+    /// Adds a request: it is sent at the end of the turn. Returns its number.
+    pub(super) fn push(&mut self, mut asked: Asked) -> u64 {
         let (header, words) = (&asked.request.header, &asked.request.words);
         self.outbox.push_back(Request {
             db: header.db.into(),
@@ -53,8 +61,25 @@ impl Toward {
         });
         self.bytes += words.len();
         asked.round = self.round;
+        asked.waits = false;
         self.asked.insert(self.next, asked);
         self.next += 1;
+        self.next - 1
+    }
+
+    /// The node has reported that a request waits for data.
+    pub(super) fn on_waits(&mut self, number: u64) -> Option<&mut Asked> {
+        let asked = self.asked.get_mut(&number)?;
+        asked.request.patience.as_ref()?;
+        if !std::mem::replace(&mut asked.waits, true) {
+            self.blocked += 1;
+            self.bytes -= asked.request.words.len();
+        }
+        Some(asked)
+    }
+
+    pub(super) fn find(&self, number: u64) -> Option<&Asked> {
+        self.asked.get(&number)
     }
 
     pub(super) fn get(&mut self, number: u64) -> Option<&mut Asked> {
@@ -64,7 +89,11 @@ impl Toward {
     /// Takes the request of a reply.
     pub(super) fn take(&mut self, reply: &Reply) -> Option<Asked> {
         let asked = self.asked.remove(&reply.number)?;
-        self.bytes -= asked.request.words.len();
+        if asked.waits {
+            self.blocked -= 1;
+        } else {
+            self.bytes -= asked.request.words.len();
+        }
         Some(asked)
     }
 
@@ -83,7 +112,7 @@ impl Toward {
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = (Asked, bool)> + use<> {
         let unsent = self.next - self.outbox.len() as u64;
         self.outbox.clear();
-        self.bytes = 0;
+        (self.bytes, self.blocked) = (0, 0);
         let all = std::mem::take(&mut self.asked).into_iter();
         all.map(move |(number, asked)| (asked, number < unsent))
     }

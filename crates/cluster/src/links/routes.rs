@@ -39,6 +39,13 @@ impl Links {
         }
     }
 
+    /// The version of the messages to a node, while there is a session with it.
+    pub fn version(&self, no: NodeNo) -> Option<u16> {
+        let member = self.mapping.as_ref()?.members.get(&no)?;
+        let theirs = self.common.peers.versions(&member.id.0)?;
+        self.common.local.versions().agree(&theirs)
+    }
+
     /// Applies a mapping; older ones are ignored.
     pub fn on_mapping(
         &mut self,

@@ -9,6 +9,7 @@ use rufous_base::slot::worker_of_slot;
 use rufous_base::{Origin, Read};
 use rufous_mapping::{Chain, Chains, Members, NodeNo};
 use rufous_wire::message::{Ack, Ask, Copy, Grant};
+use rufous_wire::version::NEWEST;
 use rufous_wire::{Body, Class};
 use std::sync::Arc;
 use world::{A, B, World, info, mapping};
@@ -350,16 +351,16 @@ fn peer(world: &World, side: usize) -> (u16, Option<i64>) {
 fn both_ends_know_how_far_their_clocks_are_apart() {
     let mut world = World::new([2, 3], 1);
     world.ahead_us[B] = 90_000_000;
-    assert_eq!(peer(&world, A), (2, None));
+    assert_eq!(peer(&world, A), (NEWEST, None));
     world.pass_ms(50);
-    assert_eq!(peer(&world, A), (2, Some(90_000_000)));
-    assert_eq!(peer(&world, B), (2, Some(-90_000_000)));
+    assert_eq!(peer(&world, A), (NEWEST, Some(90_000_000)));
+    assert_eq!(peer(&world, B), (NEWEST, Some(-90_000_000)));
     // One clock is set: the other node is asked again, and the node itself knows at once.
     world.ahead_us[B] = 0;
     world.pass_ms(50);
-    assert_eq!(peer(&world, B), (2, Some(0)));
+    assert_eq!(peer(&world, B), (NEWEST, Some(0)));
     world.pass_ms(5_000);
-    assert_eq!(peer(&world, A), (2, Some(0)));
+    assert_eq!(peer(&world, A), (NEWEST, Some(0)));
     // No other worker receives it.
     for worker in 0..2 {
         assert_eq!(world.heard(A, worker), ["mapping 2", "up n1"]);

@@ -2,6 +2,7 @@
 //! that pass when a test says so.
 
 use super::*;
+use rufous_wire::message::{EndWait, EndWaits};
 
 const ONE: NodeNo = NodeNo(1);
 const TWO: NodeNo = NodeNo(2);
@@ -11,6 +12,7 @@ struct Rig {
     machine: Serving,
     taken: Vec<(Asker, Request)>,
     refused: Vec<(NodeNo, &'static str)>,
+    ended: Vec<(ConnId, How)>,
 }
 
 impl Rig {
@@ -36,6 +38,7 @@ impl Rig {
         while let Some(action) = self.machine.next_action() {
             match action {
                 Action::Take(asker, request) => self.taken.push((asker, request)),
+                Action::EndWait(conn, how) => self.ended.push((conn, how)),
                 Action::Refuse(no, why) => self.refused.push((no, why)),
             }
         }
@@ -66,7 +69,11 @@ impl Rig {
         let (to, replies) = self.machine.next_replies(no, at)?;
         let text = |reply: Reply| {
             let text = String::from_utf8_lossy(&reply.bytes);
-            let text = if reply.not_here { "not here" } else { &text };
+            let text = match (reply.not_here, reply.waits) {
+                (true, _) => "not here",
+                (_, true) => "waits",
+                _ => &text,
+            };
             format!("{} {text}", reply.number)
         };
         Some((to, replies.replies.into_iter().map(text).collect()))
@@ -314,4 +321,129 @@ fn a_reply_that_is_made_while_it_is_sent_takes_a_part_of_each_turn() {
         of_it.map(|part| part.bytes.len()).sum::<usize>()
     };
     assert_eq!([1, 2, 3].map(whole), [3 * MADE_IN_TURN + 4, 2 + 4, 1]);
+}
+
+fn conn(slot: u32) -> ConnId {
+    ConnId {
+        slot,
+        generation: 1,
+    }
+}
+
+fn end(rig: &mut Rig, worker: u32, number: u64, how: How) {
+    let how = how as u32;
+    let ends = vec![EndWait { number, how }];
+    rig.machine.on_end_waits(ONE, worker, EndWaits { ends });
+    rig.actions();
+}
+
+/// A request of a blocking command of that worker runs, with that connection id.
+fn blocking(rig: &mut Rig, worker: u32, number: u64) -> Asker {
+    rig.requests(ONE, worker, (number, 1), 0);
+    let asker = rig.take();
+    assert!(rig.machine.on_routed(&asker, true));
+    rig.machine.on_blocking(&asker, conn(number as u32));
+    asker
+}
+
+#[test]
+fn a_wait_is_reported_before_its_reply_and_takes_no_room() {
+    let mut rig = Rig::new();
+    for number in 0..2 * MAX_OF_WORKER as u64 {
+        let asker = blocking(&mut rig, 3, number);
+        assert_eq!(rig.machine.on_waits(&asker), None);
+        rig.machine.on_turn_end(number);
+        let reported = vec![format!("{number} waits")];
+        assert_eq!(rig.sent(ONE, number), Some((3, reported)));
+        if number == 7 {
+            rig.reply(&asker, b"*2");
+            rig.machine.on_turn_end(number);
+            assert_eq!(rig.sent(ONE, number), Some((3, vec!["7 *2".into()])));
+        }
+    }
+    assert_eq!(rig.refused, [], "others may be pending");
+    assert_eq!(rig.machine.waits(), 2 * MAX_OF_WORKER - 1);
+    rig.requests(ONE, 3, (90_000, MAX_OF_WORKER), 0);
+    assert_eq!(rig.refused, [], "and the reply has given up no place twice");
+    rig.requests(ONE, 3, (99_999, 1), 0);
+    assert_eq!(rig.refused, [(ONE, TOO_MANY)]);
+}
+
+#[test]
+fn no_more_wait_than_this_node_has_room_for() {
+    let mut rig = Rig::new();
+    for number in 0..waits::MAX_WAITS as u64 {
+        let asker = blocking(&mut rig, 0, number);
+        assert_eq!(rig.machine.on_waits(&asker), None);
+        rig.machine.on_turn_end(0);
+        rig.sent(ONE, 0);
+    }
+    let late = blocking(&mut rig, 0, 100_000);
+    assert_eq!(rig.machine.on_waits(&late), Some(MayNot::TooMany));
+    let other = blocking(&mut rig, 1, 100_000);
+    assert_eq!(rig.machine.on_waits(&other), None);
+}
+
+#[test]
+fn a_wait_is_ended_by_its_node_and_by_the_end_of_its_session() {
+    let mut rig = Rig::new();
+    let all: Vec<_> = (1..=4)
+        .map(|number| blocking(&mut rig, 2, number))
+        .collect();
+    end(&mut rig, 2, 1, How::Stops);
+    assert_eq!(rig.ended, [], "it does not wait yet");
+    let ended = Some(MayNot::Ended(How::Stops));
+    assert_eq!(rig.machine.on_waits(&all[0]), ended);
+    for asker in &all[1..3] {
+        assert_eq!(rig.machine.on_waits(asker), None);
+    }
+    // Of another worker, and of a request that was answered.
+    end(&mut rig, 1, 2, How::TimedOut);
+    end(&mut rig, 2, 9, How::TimedOut);
+    assert_eq!(rig.ended, []);
+    end(&mut rig, 2, 2, How::Unblocked);
+    assert_eq!(rig.ended, [(conn(2), How::Unblocked)]);
+    rig.reply(&all[1], b"-UNBLOCKED");
+    end(&mut rig, 2, 2, How::Unblocked);
+    assert_eq!(rig.ended.len(), 1, "it is answered");
+    rig.machine.on_session(ONE);
+    rig.actions();
+    assert_eq!(rig.ended[1..], [(conn(3), How::TimedOut)]);
+    assert_eq!(rig.machine.waits(), 0);
+    // It runs still, for a node that does not hear of it.
+    let ended = Some(MayNot::Ended(How::TimedOut));
+    assert_eq!(rig.machine.on_waits(&all[3]), ended);
+    rig.reply(&all[2], b"*-1");
+    rig.machine.on_turn_end(0);
+    assert_eq!(rig.sent(ONE, 0), None);
+}
+
+#[test]
+fn a_wait_that_was_ended_while_clients_are_paused_does_not_run() {
+    let mut rig = Rig::new();
+    rig.requests(ONE, 0, (1, 2), 0);
+    for _ in 0..2 {
+        let (asker, request) = rig.taken.remove(0);
+        rig.machine.on_paused(asker, request);
+    }
+    end(&mut rig, 0, 1, How::TimedOut);
+    rig.machine.on_unpaused();
+    rig.actions();
+    assert_eq!(rig.taken.len(), 1);
+    let asker = rig.take();
+    assert!(rig.machine.on_routed(&asker, true), "no other is refused");
+    rig.machine.on_turn_end(0);
+    assert_eq!(rig.sent(ONE, 0), Some((0, vec!["1 not here".into()])));
+}
+
+#[test]
+fn a_wait_whose_slot_has_moved_was_not_executed() {
+    let mut rig = Rig::new();
+    let asker = blocking(&mut rig, 0, 1);
+    assert_eq!(rig.machine.on_waits(&asker), None);
+    rig.machine.on_moved(&asker);
+    rig.machine.on_turn_end(0);
+    let sent = vec!["1 waits".into(), "1 not here".into()];
+    assert_eq!(rig.sent(ONE, 0), Some((0, sent)));
+    assert_eq!((rig.machine.waits(), rig.machine.nodes()), (0, vec![]));
 }

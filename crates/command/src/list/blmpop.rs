@@ -9,7 +9,8 @@ use rufous_base::Args;
 command! {
     /// Takes elements from one end of the first list that has some; waits where none has.
     BLMPOP = run: "blmpop", syntax "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
-    arity -5, group List, since "7.0.0", flags WRITE | BLOCKING | MOVABLE_KEYS | OF_EACH,
+    arity -5, group List, since "7.0.0",
+    flags WRITE | BLOCKING | MOVABLE_KEYS | OF_EACH | TIMEOUT_FIRST,
     complexity "O(N+M) where N is the number of keys and M the number of elements taken",
     keys Keys::Custom {
         find,

@@ -9,7 +9,7 @@ command! {
     /// Takes the members with the lowest or highest scores from the first sorted set that has some;
     /// waits where none has.
     BZMPOP = run: "bzmpop", syntax "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]",
-    arity -5, group SortedSet, since "7.0.0", flags WRITE | BLOCKING | MOVABLE_KEYS | OF_EACH,
+    arity -5, group SortedSet, since "7.0.0", flags WRITE | BLOCKING | MOVABLE_KEYS | OF_EACH | TIMEOUT_FIRST,
     complexity "O(K) + O(log(N) + M) with K keys, N members in the set and M taken",
     keys Keys::Custom {
         find,

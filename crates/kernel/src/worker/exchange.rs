@@ -126,7 +126,7 @@ impl<P: Program> Worker<P> {
 
     pub(super) fn on_replies(&mut self, batch: Box<Batch>) {
         if !self.waits.clients().is_empty() {
-            let answered = |request: &&Request| request.reply.status == Status::Ready;
+            let answered = |request: &&Request| !request.reply.is_later();
             for request in batch.requests.iter().filter(answered) {
                 self.waits
                     .on_answered(&request.header, &mut store!(self), &mut self.out);

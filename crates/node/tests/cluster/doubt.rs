@@ -349,7 +349,7 @@ fn what_a_node_may_not_ask_is_refused_and_the_rest_is_done() {
         &["SET", &here[0], "1"],
         &["NOSUCH", "x"],
         &["GET"],
-        &["BLPOP", &here[1], "0"],
+        &["BGSAVE"],
         &["CONFIG", "SET", "maxmemory", "1"],
         &["SHUTDOWN"],
         &["MULTI"],

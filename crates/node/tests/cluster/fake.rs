@@ -4,12 +4,11 @@
 use crate::node::{Node, settings};
 use crate::plain::resp;
 use rufous_base::slot::slot_of;
-use rufous_coordinator::meeting::{Attendee, Meeting};
-use rufous_coordinator::{Coordinator, Proposed};
+use rufous_coordinator::{Coordinator, Proposed, meeting::Attendee, meeting::Meeting};
 use rufous_mapping::planner::{self, Limits, Seen};
 use rufous_mapping::{Chain, Chains, Mapping, Member, Members, NodeId, NodeNo};
 use rufous_server::cluster::Settings;
-use rufous_wire::message::{Copied, Heartbeat, Reply, Request, Requests};
+use rufous_wire::message::{Copied, Heartbeat, Replies, Reply, Request, Requests};
 use rufous_wire::{Body, Class, Envelope, Event, Local, Peers, Session};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{ErrorKind, Read, Write};
@@ -219,7 +218,7 @@ impl Fake {
             incarnation: 1,
             start: 7,
             oldest: 1,
-            newest: 1,
+            newest: rufous_wire::version::NEWEST,
             program: "9.8, or,so\r\n".to_owned(),
         };
         let mut link = Link {
@@ -249,11 +248,16 @@ impl Fake {
         self.link.as_mut().expect("a session")
     }
 
+    /// What comes next.
+    pub(crate) fn next(&mut self) -> Envelope {
+        let link = self.link();
+        link.until("heard", |link| !link.heard.is_empty());
+        link.heard.pop_front().expect("a message")
+    }
+
     /// What the other node asks next, and which of its workers.
     pub(crate) fn asked(&mut self) -> (u32, Requests) {
-        let link = self.link();
-        link.until("asked", |link| !link.heard.is_empty());
-        let envelope = link.heard.pop_front().expect("a message");
+        let envelope = self.next();
         match envelope.body {
             Some(Body::Requests(requests)) => (envelope.from, requests),
             other => panic!("{other:?}"),
@@ -313,7 +317,7 @@ impl Fake {
 
     pub(crate) fn say(&mut self, to: u32, body: Body) {
         let class = match body {
-            Body::Requests(_) => Class::Request,
+            Body::Requests(_) | Body::EndWaits(_) => Class::Request,
             _ => Class::Reply,
         };
         let envelope = Envelope {
@@ -343,7 +347,7 @@ impl Fake {
             epoch: self.epoch,
             from: 0,
             to: asked.worker,
-            body: Some(Body::Replies(rufous_wire::message::Replies { replies })),
+            body: Some(Body::Replies(Replies { replies })),
         };
         let link = self.link();
         link.session
@@ -359,14 +363,11 @@ impl Fake {
         let reply = Reply {
             number,
             bytes: reply.as_bytes().to_vec().into(),
-            more: false,
             not_here,
+            ..Reply::default()
         };
         let replies = vec![reply];
-        self.say(
-            worker,
-            Body::Replies(rufous_wire::message::Replies { replies }),
-        );
+        self.say(worker, Body::Replies(Replies { replies }));
     }
 
     /// Asks the other node for something.
@@ -392,14 +393,12 @@ impl Fake {
     pub(crate) fn answers(&mut self, count: usize) -> BTreeMap<u64, Option<String>> {
         let mut all = BTreeMap::new();
         while all.len() < count {
-            let link = self.link();
-            link.until("answered", |link| !link.heard.is_empty());
-            let envelope = link.heard.pop_front().expect("a message");
-            let Some(Body::Replies(replies)) = envelope.body else {
-                panic!("{envelope:?}");
+            let Some(Body::Replies(replies)) = self.next().body else {
+                panic!("no replies");
             };
             for reply in replies.replies {
-                let text = String::from_utf8_lossy(&reply.bytes).into_owned();
+                let waits = ["", "waits"][usize::from(reply.waits)];
+                let text = waits.to_owned() + &String::from_utf8_lossy(&reply.bytes);
                 all.insert(reply.number, (!reply.not_here).then_some(text));
             }
         }
@@ -462,7 +461,8 @@ impl Link {
             } => {
                 self.session.take(class, size);
                 match &envelope.body {
-                    Some(Body::Requests(_) | Body::Replies(_)) => self.heard.push_back(envelope),
+                    Some(Body::Requests(_) | Body::EndWaits(_)) => self.heard.push_back(envelope),
+                    Some(Body::Replies(_)) => self.heard.push_back(envelope),
                     Some(Body::Learn(learn)) => self.give(learn.slot, learn.since, &envelope),
                     Some(Body::Ack(ack)) => drop(self.acknowledged.insert(ack.slot)),
                     _ => {}

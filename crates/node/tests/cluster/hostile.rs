@@ -7,6 +7,7 @@ use crate::node::{Node, connect_all, number, settings};
 use crate::plain::text;
 use rufous_coordinator::meeting::Meeting;
 use rufous_server::cluster::status::Status;
+use rufous_wire::version::{NEWEST, OLDEST};
 use rufous_wire::{Event, Local, Peers, Refused, Session};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -207,7 +208,7 @@ fn what_a_node_says_of_its_program_is_shown_as_one_field() {
     };
     fake.accept();
     let said = Some("9.8orso".to_owned());
-    assert_eq!(shown(1), (true, said, [Some(1); 3]));
+    assert_eq!(shown(1), (true, said, [OLDEST, NEWEST, NEWEST].map(Some)));
     fake.listen_no_more();
     fake.hang_up();
     assert_eq!(shown(0), (true, None, [None; 3]));

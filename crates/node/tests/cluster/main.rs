@@ -3,6 +3,7 @@
 //! is none of them.
 
 mod alone;
+mod blocking;
 mod doubt;
 mod drained;
 mod fake;

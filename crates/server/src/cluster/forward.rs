@@ -9,8 +9,8 @@ use crate::front::connection::Suspended;
 use crate::front::{Front, Message};
 use rufous_base::slot::slot_of;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
-use rufous_cluster::forward::{Action, Forwarded, Goal};
-use rufous_command::{Failure, Flags, Reply, Spec};
+use rufous_cluster::forward::{Action, Forwarded, Goal, Patience};
+use rufous_command::{Failure, Flags, Reply, Spec, blocking};
 use rufous_kernel::{Header, Submitted};
 use rufous_mapping::NodeNo;
 use rufous_wire::{Body, Bytes, Class};
@@ -31,18 +31,31 @@ impl Front {
         let request = self.forwarded(header, args, goal);
         self.forwarding.on_request(no, request);
         match spec.keys.single() {
-            Some(_) => Submitted::Pending,
+            Some(_) if !spec.flags.has(Flags::BLOCKING) => Submitted::Pending,
             // Later requests could overtake it at that node.
-            None => Submitted::Barrier,
+            _ => Submitted::Barrier,
         }
     }
 
-    fn forwarded(&self, header: &Header, args: &Args<'_>, goal: Goal) -> Forwarded {
+    fn forwarded(&mut self, header: &Header, args: &Args<'_>, goal: Goal) -> Forwarded {
+        let spec = self.table.spec(header.command);
+        let words = words::write(args);
+        let timeout = spec.flags.has(Flags::BLOCKING).then(|| {
+            let timeout = words::word_at(&words, blocking::timeout_at(spec, args));
+            debug_assert!(timeout.is_some(), "it was written as a request");
+            timeout
+        });
+        let connection = self.connection(header.conn);
+        let deadline_us = connection.and_then(|connection| connection.deadline_us);
         Forwarded {
             header: *header,
-            words: words::write(args),
+            words,
             goal,
-            writes: self.table.spec(header.command).flags.has(Flags::WRITE),
+            writes: spec.flags.has(Flags::WRITE),
+            patience: timeout.flatten().map(|timeout| Patience {
+                deadline_us,
+                timeout,
+            }),
         }
     }
 
@@ -58,18 +71,22 @@ impl Front {
     }
 
     /// A request of a client was given to this node's own workers, and its keys moved to another
-    /// node before it ran: it waited for a slot, or for a worker that already had the next epoch.
-    /// It is forwarded to that node.
+    /// node before it ran: it waited for a slot, for data, or for a worker that already had the next
+    /// epoch. It is forwarded to that node. Nothing is popped for a client that is gone.
     pub(crate) fn forward_late(
         &mut self,
         header: &Header,
         args: &Args<'_>,
         fx: &mut Effects<Message>,
     ) {
+        let spec = self.table.spec(header.command);
+        if spec.flags.has(Flags::BLOCKING) && self.connection(header.conn).is_none() {
+            return;
+        }
         if let Some(why) = words::too_large_by_now(args) {
             return self.answer_failure(header, &why, fx);
         }
-        let goal = self.slots_of(self.table.spec(header.command), header, args);
+        let goal = self.slots_of(spec, header, args);
         let request = self.forwarded(header, args, goal);
         self.forwarding.on_returned(request);
     }
@@ -81,6 +98,14 @@ impl Front {
             match action {
                 Action::Send(no, requests) => {
                     self.send_to(now, no, Class::Request, Body::Requests(requests), fx);
+                }
+                Action::EndWaits(no, ends) => {
+                    self.send_to(now, no, Class::Request, Body::EndWaits(ends), fx);
+                }
+                Action::Waits(header) => {
+                    if !self.begin_wait(&header, fx) {
+                        self.forwarding.on_gone(header.conn);
+                    }
                 }
                 Action::Reply(header, reply) => self.deliver(header.conn, header.seq, &reply, fx),
                 Action::Fail(header, why) => self.answer_failure(&header, &why.into(), fx),

@@ -11,6 +11,7 @@ use rufous_base::{Close, ConnId, ConnInfo, DialError, Effects, Now, Read, Worker
 use rufous_cluster::reports::AboutCopies;
 use rufous_kernel::worker::Past;
 use rufous_mapping::NodeNo;
+use rufous_wire::version::WAITS;
 use rufous_wire::{Body, Class};
 
 /// When workers look at what they have to report of a mapping that they have taken up.
@@ -34,6 +35,7 @@ impl Front {
         figures.forward = ForwardFigures {
             split: self.splitting.begun(),
             served,
+            served_blocked: self.serving.waits() as u64,
             not_here,
             ..self.forwarding.figures()
         };
@@ -193,16 +195,20 @@ impl Front {
                 if let Some(links) = &self.links {
                     self.forwarding.on_mapping(&links.routing());
                 }
+                // A worker may hear of a session before it knows the member.
+                self.note_abilities();
                 self.hold_up_under_way(fx);
             }
             Heard::Up(no) => {
                 self.kernel.on_peer_up(now, no);
                 self.serving.on_session(no);
-                self.forwarding.on_link_up();
+                self.carry_out_serving(now, fx);
+                self.note_abilities();
             }
             Heard::Down(no) => {
                 self.kernel.on_peer_down(no);
                 self.serving.on_session(no);
+                self.carry_out_serving(now, fx);
                 if let Some(links) = &self.links {
                     self.forwarding.on_link_lost(now, no, &links.routing());
                 }
@@ -212,6 +218,10 @@ impl Front {
                 match envelope.body {
                     Some(Body::Requests(requests)) => {
                         self.serving.on_requests(no, from, requests);
+                        self.carry_out_serving(now, fx);
+                    }
+                    Some(Body::EndWaits(ends)) => {
+                        self.serving.on_end_waits(no, from, ends);
                         self.carry_out_serving(now, fx);
                     }
                     Some(Body::Replies(replies)) => {
@@ -229,6 +239,17 @@ impl Front {
             }
         }
         self.carry_out_forwarding(now, fx);
+    }
+
+    /// Which of the connected nodes run blocking commands of others.
+    fn note_abilities(&mut self) {
+        let Some(links) = &self.links else {
+            return;
+        };
+        for no in links.connected() {
+            let runs = links.version(no).is_some_and(|version| version >= WAITS);
+            self.forwarding.on_session(no, runs);
+        }
     }
 
     /// Slots may have moved to other nodes: requests pending at this node's workers may come back

@@ -78,6 +78,14 @@ impl Jobs {
         self.under_way.get(&number_of(conn))
     }
 
+    /// The node's worker that has sent it, if another node has.
+    pub(crate) fn asker(&self, conn: ConnId) -> Option<Asker> {
+        match self.get(conn)?.job {
+            Job::Peer(asker, _) => Some(asker),
+            Job::Part(_) => None,
+        }
+    }
+
     /// It has run.
     pub(crate) fn complete(&mut self, conn: ConnId, from: &Output, range: ReplyRange) {
         let mut reply = Output::default();

@@ -9,6 +9,7 @@ use super::jobs::{Done, Job};
 use super::way::Way;
 use super::words;
 use crate::command::Dispatch;
+use crate::front::blocked::end_of;
 use crate::front::connection::{ParsedKey, What};
 use crate::front::turn::Request;
 use crate::front::{Front, Message, parse};
@@ -18,6 +19,7 @@ use rufous_cluster::serving::{Action, Asker};
 use rufous_command::{Failure, Flags, Reply};
 use rufous_kernel::batch::Door;
 use rufous_kernel::{Header, Submitted};
+use rufous_mapping::NodeNo;
 use rufous_wire::{Body, Class, message};
 
 /// Client numbers for requests of other nodes: above those of real clients.
@@ -48,6 +50,9 @@ impl Front {
         while let Some(action) = self.serving.next_action() {
             match action {
                 Action::Take(asker, request) => self.take_request(now, asker, request, fx),
+                Action::EndWait(conn, how) => {
+                    self.kernel.end_wait(conn, end_of(how));
+                }
                 Action::Refuse(no, why) => self.refuse_peer(now, no, why, fx),
             }
         }
@@ -86,7 +91,7 @@ impl Front {
         if !self.serving.on_routed(&asker, is_here) {
             return;
         }
-        match self.refused_of_peer(what, &args) {
+        match self.refused_of_peer(asker.node(), what, &args) {
             Some(failure) => {
                 let mut out = Output::default();
                 Reply::new(&mut out, request.resp3).error(&failure);
@@ -97,13 +102,15 @@ impl Front {
     }
 
     /// Why a request of another node is refused, apart from its keys.
-    fn refused_of_peer(&mut self, what: What, args: &Args<'_>) -> Option<Failure> {
+    fn refused_of_peer(&mut self, no: NodeNo, what: What, args: &Args<'_>) -> Option<Failure> {
         let What::Command(id) = what else {
             return Some(self.refusal(what, args, &[]));
         };
         let spec = self.table.spec(id);
         let is_on_keys = matches!(self.table.dispatch(id), Dispatch::Key | Dispatch::Keys);
-        let failure = if !is_on_keys && !is_wide(spec) || spec.flags.has(Flags::BLOCKING) {
+        // A node of an earlier wire version does not know how to end waits.
+        let blocks = spec.flags.has(Flags::BLOCKING) && !self.forwarding.may_wait_at(no);
+        let failure = if !is_on_keys && !is_wide(spec) || blocks {
             format!("ERR '{}' is not taken from other nodes", spec.name).into()
         } else if self.refuses_while_loading(spec) {
             self.loading_failure()
@@ -129,6 +136,9 @@ impl Front {
         let until = self.until_of(command, keys.iter().map(|key| key.arg), &args);
         let job = Job::Peer(asker, until);
         let conn = self.jobs.begin(job, request.db as u8, request.resp3);
+        if self.table.spec(command).flags.has(Flags::BLOCKING) {
+            self.serving.on_blocking(&asker, conn);
+        }
         let first = keys.first();
         let header = Header {
             conn,

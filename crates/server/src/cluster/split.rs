@@ -40,7 +40,9 @@ impl Front {
         args: &Args<'_>,
         fx: &mut Effects<Message>,
     ) -> Submitted {
-        let reads = self.table.spec(header.command).flags.has(Flags::READONLY);
+        let spec = self.table.spec(header.command);
+        let reads = spec.flags.has(Flags::READONLY);
+        self.note_deadline(now, header.conn, spec, args);
         if let Some(connection) = self.connection(header.conn) {
             connection.is_far = reads;
         }

@@ -145,15 +145,8 @@ impl Front {
         if in_transaction || spec.flags.has(Flags::AT_ONCE) {
             return Some(format!("CROSSNODE A transaction runs at the node that has all of its keys; this key is at node {}: connect there", name()).into());
         }
-        if spec.flags.has(Flags::BLOCKING) {
-            return Some(
-                format!(
-                    "CROSSNODE '{}' blocks at the node that has its keys, node {}: connect there",
-                    spec.name,
-                    name()
-                )
-                .into(),
-            );
+        if spec.flags.has(Flags::BLOCKING) && !self.forwarding.may_wait_at(no) {
+            return Some(format!("CROSSNODE '{}' blocks at the node that has its keys, node {}, whose program is an earlier one: connect there, or upgrade it", spec.name, name()).into());
         }
         words::too_large(args, name)
     }

@@ -7,6 +7,7 @@ use rufous_resp::request::{Limits, Progress, RequestParser};
 use rufous_wire::Bytes;
 use rufous_wire::frame::MAX_FRAME;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// An upper bound on a message's overhead around a request.
 const AROUND: usize = 1024;
@@ -95,6 +96,14 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Vec<Span>> {
     }
 }
 
+/// The bytes of a request that are one of its words, with their length before it.
+pub(super) fn word_at(bytes: &[u8], index: usize) -> Option<Range<usize>> {
+    let (at, len) = *read(bytes)?.get(index)?;
+    let (at, end) = (at as usize, (at + len) as usize);
+    let digits = len.checked_ilog10().map_or(1, |log| log as usize + 1);
+    Some(at - (1 + digits + 2)..end + 2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +122,19 @@ mod tests {
         assert!(bytes.len() <= size_of(&args));
         let all: Vec<_> = args.iter_from(0).map(<[u8]>::to_vec).collect();
         assert_eq!(words_of(&bytes), Some(all));
+    }
+
+    #[test]
+    fn a_word_is_found_with_its_length() {
+        let long = "x".repeat(120);
+        let mut bytes = Vec::new();
+        rufous_resp::encode::request(&mut bytes, &["BLPOP", "", &long, "0.5"]);
+        let word = |index| word_at(&bytes, index).map(|at| &bytes[at]);
+        assert_eq!(word(1), Some(&b"$0\r\n\r\n"[..]));
+        let expected = format!("$120\r\n{long}\r\n");
+        assert_eq!(word(2), Some(expected.as_bytes()));
+        assert_eq!(word(3), Some(&b"$3\r\n0.5\r\n"[..]));
+        assert_eq!((word(4), word_at(b"*1", 0)), (None, None));
     }
 
     /// A part for one of two nodes has the largest size, then one byte more.

@@ -117,6 +117,8 @@ pub struct Connection {
     pub(crate) way_until_us: Option<u64>,
     /// The number of the request that waits for data.
     pub(super) blocked: Option<u32>,
+    /// When its last blocking command times out; `None`: never.
+    pub(crate) deadline_us: Option<u64>,
     /// The client has stopped sending.
     pub(super) ended: bool,
 
@@ -169,6 +171,7 @@ impl Connection {
             suspended: None,
             way_until_us: None,
             blocked: None,
+            deadline_us: None,
             ended: false,
             is_far: false,
             slots: VecDeque::new(),

@@ -116,8 +116,8 @@ impl Local<'_> {
                 .clients()
                 .filter(|c| c.suspended == Some(Suspended::Paused))
                 .count(),
-            blocked: front.kernel.waiting_clients().len(),
-            in_time: front.kernel.waiting_clients().in_time(),
+            blocked: front.blocked_clients(),
+            in_time: front.blocked_in_time(),
             awaited: shard.observers().awaited_keys(),
             watching: front
                 .clients()
@@ -206,7 +206,7 @@ impl Front {
             keys: std::array::from_fn(|db| shard.listed_len(db)),
             expiring: std::array::from_fn(|db| shard.listed_expiring_len(db)),
             clients: self.connections().filter(|c| !c.info.is_internal()).count(),
-            blocked: self.kernel.waiting_clients().len(),
+            blocked: self.blocked_clients(),
             open_transactions: self.open_transactions(),
             persistence: self.persistence_info(),
             replication: self.kernel.replication_figures(),

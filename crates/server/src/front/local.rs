@@ -184,8 +184,8 @@ impl Local<'_> {
     }
 
     /// Ends a client's wait for data; returns whether it waited.
-    pub fn end_wait_of(&mut self, client: u64, with_error: bool) -> bool {
-        self.front.end_wait_of(client, with_error)
+    pub fn end_wait_of(&mut self, now: Now, client: u64, with_error: bool) -> bool {
+        self.front.end_wait_of(now, client, with_error)
     }
 
     pub fn end_transaction(&mut self, conn: ConnId) {

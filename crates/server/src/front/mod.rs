@@ -20,7 +20,7 @@
 //!   and speed of snapshots
 //! - [`shared`], [`process`]: the state that all workers of a node share
 
-mod blocked;
+pub(crate) mod blocked;
 #[cfg(test)]
 mod blocked_tests;
 mod bounds;
@@ -81,7 +81,6 @@ use rufous_cluster::splitting::Splitting;
 use rufous_command::{DataCommands, Reply};
 use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::Warm;
-use rufous_kernel::worker::WaitEnd;
 use rufous_kernel::{Worker, worker};
 use shared::Shared;
 use std::collections::BTreeMap;
@@ -293,7 +292,7 @@ impl Front {
 
     fn on_closed(&mut self, id: ConnId) {
         self.release_pins(id);
-        self.kernel.end_wait(id, WaitEnd::Gone);
+        self.end_wait_of_gone(id);
         if let Some(mut connection) = self.connections.on_closed(id) {
             self.counters.suspended -= usize::from(connection.suspended.is_some());
             self.end_transaction_of(&mut connection);

@@ -1,12 +1,11 @@
 //! Replies to requests that did not run in the call that submitted them. Each waits for the earlier
 //! replies on its connection.
 
-use super::{Front, Message, blocked, closing, keyspaces};
+use super::{Front, Message, closing, keyspaces};
 use crate::cluster::jobs::is_job;
 use rufous_base::{Close, ConnId, Effects, Output, Until};
 use rufous_command::DataCommands;
 use rufous_kernel::batch::{Door, ReplyRange, Status};
-use rufous_kernel::worker::WaitEnd;
 use rufous_kernel::{Batch, Header, Outcome, Program};
 
 impl Front {
@@ -26,12 +25,7 @@ impl Front {
         match outcome {
             Outcome::Replies(batch) => self.deliver_batch(batch, fx),
             Outcome::Lost(header) => self.lose(&header, fx),
-            Outcome::Waits(header) => {
-                let connection = self.connections.get(header.conn);
-                if !blocked::begin(connection, &header, fx) {
-                    self.kernel.end_wait(header.conn, WaitEnd::Gone);
-                }
-            }
+            Outcome::Waits(header) => self.on_waits(&header, fx),
         }
     }
 

@@ -359,8 +359,9 @@ impl Front {
                     .submit_one(now, header, owner, args, &mut fx.output)
             }
             Dispatch::Keys => {
-                let declared = self.table.spec(header.command).keys;
-                let keys = request.keys_in(header.db, declared, &args);
+                let spec = self.table.spec(header.command);
+                self.note_deadline(now, header.conn, spec, &args);
+                let keys = request.keys_in(header.db, spec.keys, &args);
                 self.kernel
                     .submit_many(now, header, &keys, args, &mut fx.output)
             }

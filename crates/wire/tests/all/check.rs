@@ -325,6 +325,7 @@ fn requests_and_replies_are_bounded_and_in_order() {
             bytes: Bytes::from_static(bytes),
             more,
             not_here: true,
+            ..Reply::default()
         };
         let replies = vec![reply];
         crate::common::envelope(Body::Replies(Replies { replies })).check()
@@ -333,4 +334,34 @@ fn requests_and_replies_are_bounded_and_in_order() {
     let done = Err("a reply to what was not done");
     assert_eq!(not_here(b"+OK\r\n", false), done);
     assert_eq!(not_here(b"", true), done);
+}
+
+#[test]
+fn a_request_that_waits_has_no_reply_yet_and_ends_in_a_known_way() {
+    let waits = |change: fn(&mut Reply)| {
+        let mut reply = Reply {
+            number: 1,
+            waits: true,
+            ..Reply::default()
+        };
+        change(&mut reply);
+        let replies = vec![reply];
+        crate::common::envelope(Body::Replies(Replies { replies })).check()
+    };
+    assert_eq!(waits(|_| {}), Ok(()));
+    let early = Err("a reply to what still waits");
+    assert_eq!(waits(|r| r.bytes = Bytes::from_static(b"+OK\r\n")), early);
+    assert_eq!(waits(|r| r.more = true), early);
+    assert_eq!(waits(|r| r.not_here = true), early);
+    let ends = |count: usize, how| {
+        let ends = vec![EndWait { number: 1, how }; count];
+        crate::common::envelope(Body::EndWaits(EndWaits { ends })).check()
+    };
+    for how in [How::TimedOut, How::Unblocked, How::Stops] {
+        assert_eq!(ends(MAX_REQUESTS, how as u32), Ok(()));
+        assert_eq!(How::from_number(how as u32), Some(how));
+    }
+    let few = Err("no ends, or too many");
+    assert_eq!([ends(0, 0), ends(MAX_REQUESTS + 1, 0)], [few; 2]);
+    assert_eq!(ends(2, 3), Err("an end of an unknown kind"));
 }

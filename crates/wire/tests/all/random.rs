@@ -74,8 +74,7 @@ fn body() -> impl Strategy<Value = (Class, Body)> {
             let reply = |(number, bytes)| Reply {
                 number,
                 bytes,
-                more: false,
-                not_here: false,
+                ..Reply::default()
             };
             let replies = replies.into_iter().map(reply).collect();
             (Class::Reply, Body::Replies(Replies { replies }))

@@ -34,9 +34,10 @@ impl Clients {
         self.waits.len()
     }
 
-    /// The number of waits with a deadline.
-    pub fn in_time(&self) -> usize {
-        self.deadlines.len()
+    /// The connections whose waits have a deadline.
+    pub fn in_time(&self) -> impl Iterator<Item = ConnId> + '_ {
+        let all = self.deadlines.iter();
+        all.map(|&(_, slot, generation)| ConnId { slot, generation })
     }
 
     pub fn conns(&self) -> impl Iterator<Item = ConnId> + '_ {

@@ -1,13 +1,13 @@
 //! Waits for keys of slots that this node no longer serves.
 
 use super::{WaiterId, Waits};
-use crate::batch::Batch;
+use crate::batch::Status;
 use crate::program::Program;
 use crate::worker::chains::{Kept, Needs, SlotView};
 use crate::worker::store::Store;
 use rufous_base::limits::SLOT_PATIENCE_US;
 use rufous_base::slot::slot_of;
-use rufous_base::{Now, Output};
+use rufous_base::{Now, Output, Until};
 use rufous_chain::Refused;
 
 /// The period between checks of the waiters' slots.
@@ -27,8 +27,8 @@ impl Waits {
         now.mono_us >= self.looked_us + PERIOD_US
     }
 
-    /// Checks the slots of awaited keys. Clients that wait for slots that this node does not serve
-    /// are redirected, instead of waiting for their timeouts.
+    /// Checks the slots of awaited keys. Requests that wait for slots of another node wait there from
+    /// now on, or their clients are redirected; those for slots that no node serves are refused.
     pub(in crate::worker) fn on_slots<P: Program>(
         &mut self,
         view: &SlotView<'_>,
@@ -51,22 +51,24 @@ impl Waits {
         } in self.on_unserved(view.now, unserved)
         {
             // A request that is being executed will be answered, or checked again.
-            let request = self.queues.get_mut(waiter).and_then(|w| w.batch.as_ref());
-            let Some(header) = request.and_then(|batch| Some(batch.requests.first()?.header))
-            else {
+            let request = self.queues.get_mut(waiter).and_then(|w| w.batch.take());
+            let Some(mut batch) = request else {
                 continue;
             };
+            let (header, ..) = batch.parts(0);
             let mut reply = Output::default();
-            match refused {
+            let status = match refused {
                 Refused::Elsewhere(_) => {
-                    view.refuse_elsewhere::<P>(slot, &header, Kept::Reply, &mut reply);
+                    view.refuse_elsewhere::<P>(slot, &header, Kept::Request, &mut reply)
                 }
                 Refused::NotYet => {
                     P::refuse_slot(&view.why_unserved(slot, &[]), header.resp3, &mut reply);
+                    Status::Ready
                 }
-            }
-            let mut batch = Box::<Batch>::default();
-            batch.push_reply(header, reply);
+            };
+            batch.set_refusal(reply, status);
+            // It tells of no data.
+            batch.until = Until::Logged;
             self.on_refused(waiter, batch, store);
         }
     }

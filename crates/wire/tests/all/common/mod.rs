@@ -247,7 +247,7 @@ fn forwarded() -> Vec<Kind> {
         number,
         bytes: Bytes::from_static(bytes),
         more,
-        not_here: false,
+        ..Reply::default()
     };
     let replies = Replies {
         replies: vec![
@@ -263,6 +263,19 @@ fn forwarded() -> Vec<Kind> {
             ..Reply::default()
         }],
     };
+    let waits = Replies {
+        replies: vec![Reply {
+            number: 70_001,
+            waits: true,
+            ..Reply::default()
+        }],
+    };
+    let ends = [(70_001, How::TimedOut), (70_002, How::Stops)];
+    let ends = ends.map(|(number, how)| EndWait {
+        number,
+        how: how as u32,
+    });
+    let ends = EndWaits { ends: ends.into() };
     vec![
         ("requests", Class::Request, Body::Requests(requests(0))),
         (
@@ -272,6 +285,8 @@ fn forwarded() -> Vec<Kind> {
         ),
         ("replies", Class::Reply, Body::Replies(replies)),
         ("replies-not-here", Class::Reply, Body::Replies(not_here)),
+        ("replies-waits", Class::Reply, Body::Replies(waits)),
+        ("end-waits", Class::Request, Body::EndWaits(ends)),
     ]
 }
 

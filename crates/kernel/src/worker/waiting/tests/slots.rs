@@ -2,6 +2,7 @@
 
 use super::super::slots::{PERIOD_US, Unserved};
 use super::*;
+use crate::batch::Status;
 use crate::worker::chains::{ChainHost, SlotView, tests as chains};
 use rufous_base::limits::SLOT_PATIENCE_US;
 use rufous_chain::Refused;
@@ -44,7 +45,7 @@ fn waits_for_slots_that_left_are_ended() {
 }
 
 #[test]
-fn waits_for_slots_of_another_node_are_redirected() {
+fn requests_that_wait_for_slots_of_another_node_go_there_whole() {
     let mut rig = Rig::new(0);
     rig.wait(1, POP, &["x"]);
     rig.wait(2, POP, &["y"]);
@@ -63,11 +64,16 @@ fn waits_for_slots_of_another_node_are_redirected() {
         waits.on_slots::<Values>(&view, store);
         assert!(!waits.must_look(at(1)));
     });
-    let answers = rig.answers();
-    let [(1, answer)] = &answers[..] else {
-        panic!("{answers:?}");
+    let Some((_, Told::Served(mut batch))) = rig.waits.next_told() else {
+        panic!("the wait has not ended");
     };
-    assert!(answer.starts_with(b"TRYAGAIN"), "{answers:?}");
+    assert!(rig.waits.next_told().is_none());
+    assert_eq!(batch.requests[0].reply.status, Status::NotHere);
+    let (header, args, _) = batch.parts(0);
+    assert_eq!(
+        (header.conn.slot, args.len(), args.get(1)),
+        (1, 2, &b"x"[..])
+    );
     assert!(!rig.end(1, WaitEnd::TimedOut), "it has ended");
     rig.put("x");
     assert!(rig.next().is_none());

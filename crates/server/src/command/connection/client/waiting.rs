@@ -42,7 +42,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     session.ask_one(
         reply,
         WorkerId((before % workers) as u16),
-        move |local, _| local.end_wait_of(before + 1, with_error),
+        move |local, now| local.end_wait_of(now, before + 1, with_error),
         |_, waited, reply| reply.integer(waited.into()),
     );
     Ok(())

@@ -1,4 +1,4 @@
-//! Requests on their way to a worker when their key moves to another node.
+//! Requests on their way to a worker, or that wait for data, when their key moves to another node.
 
 use super::tests::{halves, mapping, without};
 use crate::cluster::PeerMessage;
@@ -32,4 +32,43 @@ fn what_is_too_large_to_be_asked_for_elsewhere_is_said_to_be() {
         assert_eq!(reply.contains("limit 16776192 bytes"), is_told, "{reply}");
         assert_eq!(reply.is_empty(), !is_told, "it waits for a way: {reply}");
     }
+}
+
+#[test]
+fn who_waits_for_a_slot_that_goes_is_redirected_or_waits_at_its_new_node() {
+    let (mut rig, client, [here, _], _) = halves();
+    let plain = rig.connect(0);
+    let other = rig.connect(1);
+    let wait = format!("BLPOP {here} 0");
+    for client in [client, plain, other] {
+        rig.check_on(client, &wait, "");
+    }
+    let first = mapping(&[1, 2], 1);
+    let no = first.number_of(NodeId([1; 20])).expect("a member");
+    let last = Arc::new(without(no, first));
+    rig.tell_all(|| Message::Peer(PeerMessage::Mapping(Arc::clone(&last))));
+    let slot = slot_of(here.as_bytes());
+    assert_eq!(rig.take(client), format!("-MOVED {slot} 10.0.0.2:6379\r\n"));
+    for client in [plain, other] {
+        assert_eq!(rig.take(client), "", "it goes to the other node");
+    }
+    let waiting: u64 = rig
+        .fronts
+        .iter()
+        .map(|front| front.forwarding.figures().waiting)
+        .sum();
+    assert_eq!(waiting, 2);
+    // It is still there to be unblocked, and to give up where there is no session.
+    let unblock = format!(
+        "CLIENT UNBLOCK {} ERROR",
+        rig.fronts[1].clients().last().map_or(0, |c| c.client_id)
+    );
+    rig.check_on(client, &unblock, ":1\r\n");
+    assert_eq!(
+        rig.take(other),
+        "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"
+    );
+    (0..51).for_each(|_| rig.advance_ms(100));
+    let reply = rig.take(plain);
+    assert!(reply.starts_with("-CLUSTERDOWN "), "{reply}");
 }

@@ -310,27 +310,6 @@ pub(super) fn lease(rig: &mut Rig, from: NodeNo) {
     }
 }
 
-#[test]
-fn who_waits_for_a_slot_that_goes_is_told_where_it_is() {
-    let (mut rig, client, [here, _], _) = halves();
-    let plain = rig.connect(0);
-    let other = rig.connect(1);
-    let wait = format!("BLPOP {here} 0");
-    for client in [client, plain, other] {
-        rig.check_on(client, &wait, "");
-    }
-    let first = mapping(&[1, 2], 1);
-    let no = first.number_of(NodeId([1; 20])).expect("a member");
-    let last = Arc::new(without(no, first));
-    rig.tell_all(|| Message::Peer(PeerMessage::Mapping(Arc::clone(&last))));
-    let slot = slot_of(here.as_bytes());
-    assert_eq!(rig.take(client), format!("-MOVED {slot} 10.0.0.2:6379\r\n"));
-    for client in [plain, other] {
-        let reply = rig.take(client);
-        assert!(reply.starts_with("-TRYAGAIN "), "{reply}");
-    }
-}
-
 /// The node's leases run out, and no mapping says who has the slot.
 #[test]
 fn who_waits_for_a_slot_that_nobody_has_is_told_so_after_a_while() {
