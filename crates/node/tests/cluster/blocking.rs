@@ -259,7 +259,7 @@ fn requests_of_another_node_wait_here_until_it_ends_them_or_is_gone() {
         }
         served(&mut node, 3);
         until_blocked(&mut node, 0);
-        // What comes later is not held up.
+        // Later requests are not held up.
         fake.ask(4, 0, &[&["LLEN", &key]]);
         assert_eq!(answer(&mut fake, 4).as_deref(), Some(":0\r\n"));
         end(&mut fake, 1, How::TimedOut);

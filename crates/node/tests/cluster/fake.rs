@@ -248,7 +248,7 @@ impl Fake {
         self.link.as_mut().expect("a session")
     }
 
-    /// What comes next.
+    /// The next message that the other node sends.
     pub(crate) fn next(&mut self) -> Envelope {
         let link = self.link();
         link.until("heard", |link| !link.heard.is_empty());

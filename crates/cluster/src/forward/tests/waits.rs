@@ -144,7 +144,7 @@ fn what_was_not_executed_for_a_client_that_is_gone_is_not_sent_again() {
     rig.turn();
     assert_eq!((rig.sent(), rig.seen()), (vec![], vec![]));
     assert_eq!(rig.machine.figures().waiting, 0);
-    // Nor is it in doubt for anybody.
+    // Nor is it in doubt: there is no client to tell.
     ask(&mut rig, 3, None);
     waits(&mut rig, 2);
     gone(&mut rig, 3);
