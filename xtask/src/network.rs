@@ -50,10 +50,10 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     Ok(status.context("cannot run rufous-network")?.success())
 }
 
-/// Each fault in turn, and a table of what clients saw.
-pub(crate) fn faults(arguments: &[String]) -> Result<bool> {
+/// Each fault in turn under the clients of `what`, and a table of what they saw.
+pub(crate) fn demo(what: &str, arguments: &[String]) -> Result<bool> {
     process::build_tests()?;
-    let status = program().arg("faults").args(arguments).status();
+    let status = program().arg(what).args(arguments).status();
     Ok(status.context("cannot run rufous-network")?.success())
 }
 

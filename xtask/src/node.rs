@@ -31,7 +31,7 @@ pub(crate) struct DemoArgs {
     /// durable: about how many keys there are
     #[arg(long, default_value_t = 40_000)]
     keys: usize,
-    /// elastic: arguments for `rufous-bench elastic`, faults: for `rufous-network faults`; `--help` after
+    /// elastic: arguments for `rufous-bench elastic`, faults and bank: for `rufous-network`; `--help` after
     /// `--` shows them
     #[arg(last = true)]
     arguments: Vec<String>,
@@ -52,6 +52,9 @@ enum Demo {
     /// A cluster: disks that are full or hang, nodes that are cut off, killed, emptied or drained, under transactions,
     /// counters and lattice writes
     Faults,
+    /// A bank at three nodes: transfers, purchases by card and audits in transactions over nodes, while nodes are killed,
+    /// cut off, full, stopped, added or drained
+    Bank,
 }
 
 /// Builds the release binaries and passes the arguments on.
@@ -107,7 +110,8 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<bool> {
         }),
         Demo::Merge => merge::run(),
         Demo::Elastic => elastic(&args.arguments),
-        Demo::Faults => network::faults(&args.arguments),
+        Demo::Faults => network::demo("faults", &args.arguments),
+        Demo::Bank => network::demo("bank", &args.arguments),
     }
 }
 

@@ -34,7 +34,7 @@ impl Coordinator {
         let thread = thread::spawn(move || {
             runtime.block_on(async {
                 let at = (Ipv4Addr::LOCALHOST, port).into();
-                let server = Server::start(at, &cluster, Some(&folder)).await;
+                let server = Server::start(at, &cluster, None, Some(&folder)).await;
                 let address = server.as_ref().map(Server::address);
                 let address = address.map_err(|error| error.to_string());
                 if listens.send(address).is_ok() {

@@ -93,6 +93,8 @@ pub const SLOT_PATIENCE_US: u64 = 5_000_000;
 pub const COPY_PATIENCE_US: u64 = 100_000;
 /// All attempts to have another node execute it.
 pub const FORWARD_PATIENCE_US: u64 = 5_000_000;
+/// The outcome of a transaction over slots: longer than until a node that fails is replaced.
+pub const TRANSACTION_PATIENCE_US: u64 = 10_000_000;
 /// The number of these attempts.
 pub const FORWARD_TRIES: u32 = 8;
 /// The delay before the second attempt; doubled before each later one.

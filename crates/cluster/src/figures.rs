@@ -2,7 +2,7 @@
 
 use crate::links::clocks::Offset;
 use rufous_base::figures;
-use rufous_kernel::worker::{ChainFigures, NodeFigures};
+use rufous_kernel::worker::{ChainFigures, LinearFigures, NodeFigures};
 use rufous_mapping::NodeNo;
 use std::collections::BTreeMap;
 
@@ -39,6 +39,7 @@ pub struct Figures {
     /// Requests forwarded to other nodes, and requests received from them.
     pub forward: ForwardFigures,
     pub chains: ChainFigures,
+    pub transactions: LinearFigures,
     /// Counters of lattice keyspaces.
     pub gossip: NodeFigures,
 }
@@ -113,6 +114,7 @@ impl Figures {
         self.past.add(&other.past);
         self.forward.add(&other.forward);
         self.chains.add(&other.chains);
+        self.transactions.add(&other.transactions);
         self.gossip.add(&other.gossip);
         self.peers.extend(other.peers);
         self.peers.sort_by_key(|peer| peer.no);

@@ -9,6 +9,7 @@
 //! | [`forward`] | requests for other nodes: in flight, sent again, given up |
 //! | [`serving`] | requests of other nodes: their sessions, their order, replies on the way |
 //! | [`splitting`] | requests that several nodes execute: their parts, and one reply of theirs |
+//! | [`composing`] | transactions over slots: what slots execute, and the client's reply |
 //! | [`links`] | sessions of one worker with other nodes |
 //! | [`peer`] | messages between workers about sessions, and what links pass on |
 //! | [`common`] | what all workers of a node share: [`rooms`], bytes that wait for each node; [`reports`], progress of learners; [`health`], the nodes that it hears, and disks that fail |
@@ -18,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod common;
+pub mod composing;
 pub mod control;
 pub mod damage;
 pub mod figures;

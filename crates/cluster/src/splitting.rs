@@ -15,6 +15,7 @@ mod walk;
 
 use join::Join;
 pub use join::Joins;
+pub(crate) use join::elements;
 use rufous_base::Output;
 use rufous_kernel::Header;
 use rufous_mapping::NodeNo;

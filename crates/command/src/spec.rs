@@ -314,8 +314,12 @@ impl Flags {
     /// [`Secrets::Settings`].
     pub const SECRET_SETTINGS: Flags = Flags(1 << 37);
 
+    /// Its arguments are keys with their values: where several slots have them, each runs a part.
+    pub const PAIRS: Flags = Flags(1 << 38);
+    /// It changes nothing if one of its keys exists.
+    pub const IF_MISSING: Flags = Flags(1 << 39);
     /// The timeout of a blocking command is its first argument, and not its last.
-    pub const TIMEOUT_FIRST: Flags = Flags(1 << 38);
+    pub const TIMEOUT_FIRST: Flags = Flags(1 << 40);
 
     pub const fn or(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)

@@ -13,7 +13,8 @@ use rufous_kernel::placement::Placement;
 use rufous_kernel::shard::{Any, Key, Shard};
 use rufous_kernel::{Context, Program, Unwritable};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 /// All commands on data; a command's id is its place here.
 pub fn data_commands() -> impl Iterator<Item = &'static Command> {
@@ -35,8 +36,7 @@ static GROUPS: &[&[&Command]] = &[
     server::COMMANDS,
 ];
 
-static RUNS: std::sync::LazyLock<Vec<&'static Command>> =
-    std::sync::LazyLock::new(|| data_commands().collect());
+static RUNS: LazyLock<Vec<&'static Command>> = LazyLock::new(|| data_commands().collect());
 
 /// The reply to a command that may use more memory when there is no more.
 pub const OUT_OF_MEMORY: Failure = Failure(Cow::Borrowed(
@@ -75,6 +75,15 @@ impl Program for DataCommands {
                 false
             }
         }
+    }
+
+    fn find(name: &[u8]) -> Option<u16> {
+        static NAMES: LazyLock<BTreeMap<&'static str, u16>> = LazyLock::new(|| {
+            let all = RUNS.iter().enumerate();
+            all.map(|(id, run)| (run.spec.name, id as u16)).collect()
+        });
+        let name = name.to_ascii_lowercase();
+        NAMES.get(std::str::from_utf8(&name).ok()?).copied()
     }
 
     fn may_grow(command: u16) -> bool {
@@ -139,6 +148,11 @@ impl Program for DataCommands {
 
     fn refuse_write(why: Unwritable<'_>, resp3: bool, out: &mut Output) {
         Reply::new(out, resp3).error(&unwritable(why));
+    }
+
+    fn goes_over_slots(command: u16) -> bool {
+        let run = RUNS.get(usize::from(command));
+        run.is_some_and(|run| run.spec.flags.has(Flags::PAIRS))
     }
 
     fn is_of_each(command: u16) -> bool {

@@ -8,6 +8,7 @@
 //! Map, in reading order:
 //! - [`program`]: the kernel's interface to commands
 //! - [`chains`]: a shard's slots as nodes of a cluster replicate them
+//! - [`body`]: the commands of a transaction over slots, as bytes
 //! - [`batch`]: requests on their way to another worker, and their replies
 //! - [`lock`]: keys held by commands that span workers, and the queues for them
 //! - [`multi`]: the coordinator's side of such a command
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod body;
 pub mod chains;
 pub mod lock;
 pub mod multi;

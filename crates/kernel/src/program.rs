@@ -16,6 +16,12 @@ pub trait Program {
     /// an error.
     fn run(command: u16, ctx: &mut Context<'_>, args: Args<'_>) -> bool;
 
+    /// The command of this name, in any case.
+    fn find(name: &[u8]) -> Option<u16> {
+        let _ = name;
+        None
+    }
+
     /// Whether `command` may change the shard.
     fn is_write(command: u16) -> bool;
 
@@ -64,6 +70,12 @@ pub trait Program {
     /// Whether a request changes each of its keys independently of the others, so that it may be
     /// executed on some of them only.
     fn is_of_each(command: u16) -> bool {
+        let _ = command;
+        false
+    }
+
+    /// Whether a request on keys of several slots is executed as a transaction over them.
+    fn goes_over_slots(command: u16) -> bool {
         let _ = command;
         false
     }

@@ -37,6 +37,7 @@ mod holding;
 mod keyspaces;
 mod lattice;
 mod limit;
+mod linear;
 mod mail;
 mod message;
 mod notes;
@@ -54,6 +55,8 @@ mod waiting;
 pub use chains::{ChainFigures, ChainSettings, Gap, SEVERAL, Said};
 pub use commit::Settings as DurableSettings;
 pub use lattice::{Awaited, Draining, Findings, NodeFigures, Past, Unserved};
+use linear::Heads;
+pub use linear::{Letter, LinearFigures, Place, Posted, Transacted};
 use message::Work;
 pub use message::{Message, Submitted};
 pub use notes::DurableFigures;
@@ -106,6 +109,7 @@ pub struct Worker<P> {
     /// Present where the node is one of several.
     chains: Option<Box<chains::ChainHost>>,
     parking: parking::Parking,
+    linear: linear::Linear,
     program: PhantomData<P>,
 }
 
@@ -136,6 +140,7 @@ impl<P: Program> Worker<P> {
             contexts: contexts::ClientContexts::default(),
             chains: None,
             parking: parking::Parking::default(),
+            linear: linear::Linear::default(),
             placement: placement.seen_by(id),
             program: PhantomData,
         }
@@ -200,7 +205,7 @@ impl<P: Program> Worker<P> {
     ) -> Submitted {
         let named = keys.iter().map(|&(_, i)| args.get(i as usize));
         if keys.len() > 1 && self.is_too_spread(header.command, named) {
-            P::refuse_slot(SEVERAL, header.resp3, out);
+            P::refuse_slot(chains::too_spread::<P>(header.command), header.resp3, out);
             return Submitted::Done;
         }
         if self.must_look_for_others(header.command, &args) {
@@ -275,6 +280,7 @@ impl<P: Program> Worker<P> {
         if self.out.has_undecided() {
             return true;
         }
+        Heads { worker: self }.read_letters(now);
         self.serve_waiters(now);
         self.tell_clients(now);
         self.settle_lattice(now);
@@ -352,14 +358,14 @@ impl<P: Program> Worker<P> {
             Message::Await(arrival) => self.waits.on_arrival(from, *arrival, &mut store!(self)),
             Message::Waits(note) => self.waits.on_began(*note, &mut self.out),
             Message::Forget { conn, seq } => {
-                let client = Client::new(from, conn);
-                self.waits.on_forget(client, seq, &mut store!(self));
+                self.waits
+                    .on_forget(Client::new(from, conn), seq, &mut store!(self));
             }
             Message::Replicate(bytes) => self.lattice.on_replicate(now, bytes, &mut store!(self)),
-            Message::Told(number, bytes) => {
-                self.lattice.on_told(now, number, bytes, &mut store!(self));
-            }
+            Message::Told(no, bytes) => self.lattice.on_told(now, no, bytes, &mut store!(self)),
             Message::Draining(note) => self.on_draining(now, from, note),
+            Message::Letter(from, letter) => self.on_letter(now, from, *letter),
+            Message::Post(letter) => Heads { worker: self }.post(*letter),
             Message::Note(note) => {
                 self.on_note(now, from, *note);
                 self.carry_out(now);
@@ -427,6 +433,7 @@ impl<P: Program> Worker<P> {
             Call::MappingTaken(mapping, own) => {
                 self.lattice
                     .on_mapping(now, (&mapping, own), &mut store!(self));
+                Heads { worker: self }.on_mapping(&mapping, own);
             }
             Call::ChainsLost => self.commit.on_chains_lost(&mut self.out),
             Call::Exchange => {
@@ -473,6 +480,6 @@ impl<P: Program> Worker<P> {
 
     /// Requests and commands that wait for keys or replies here.
     pub fn waiting(&self) -> usize {
-        self.locks.len() + self.spanning.len()
+        self.locks.len() + self.spanning.len() + self.linear.waiting()
     }
 }

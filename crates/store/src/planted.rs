@@ -106,6 +106,20 @@ pub enum Planted {
     SlotsNotAwaited,
     /// A turn goes by the time at which it began, whatever has stopped it since.
     TurnTimeKept,
+    /// A transaction over slots does not keep others from its keys.
+    KeysNotTaken,
+    /// Copies answer reads of a slot while transactions are open there.
+    CopiesNotClosed,
+    /// Messages of a slot's transactions leave before copies and log have what they tell of.
+    LettersNotAwaited,
+    /// A new head of a slot does not know the transactions of the one before it.
+    BookNotRead,
+    /// Messages of transactions are not sent again.
+    LettersNotRepeated,
+    /// Transactions over slots are executed whatever their conditions.
+    ConditionsNotChecked,
+    /// Messages between slots have an effect whichever chains they are of.
+    EarlierHeadsHeard,
 }
 
 #[cfg(feature = "planted-faults")]

@@ -45,6 +45,7 @@ impl Envelope {
             }
             Body::Requests(requests) => requests.check(),
             Body::Replies(replies) => replies.check(),
+            Body::Letter(letter) => letter.check(),
             Body::EndWaits(ends) => ends.check(),
             Body::Learned(learned) => learned.check(),
             Body::Clock(clock) => ensure(clock.unix_us <= MAX_UNIX_US, "a time that cannot be"),
@@ -70,6 +71,24 @@ impl Hello {
             0 < self.oldest && self.oldest <= self.newest && self.newest <= u32::from(u16::MAX),
             "versions that cannot be",
         )
+    }
+}
+
+impl Letter {
+    fn check(&self) -> Result<(), &'static str> {
+        let slots = [
+            (self.from_slot, self.from_since),
+            (self.to_slot, self.to_since),
+        ];
+        slots.into_iter().try_for_each(|(slot, since)| {
+            ensure(slot as usize <= SLOTS, "there is no such slot")?;
+            ensure(slot > 0 || since == 0, "an epoch without a slot")
+        })?;
+        ensure(
+            self.from_slot > 0 || self.to_slot > 0,
+            "a message without a slot",
+        )?;
+        ensure(!self.message.is_empty(), "a message of nothing")
     }
 }
 

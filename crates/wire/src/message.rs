@@ -2,9 +2,11 @@
 //! [`Envelope::check`].
 
 mod learned;
+mod letter;
 mod waits;
 
 pub use learned::{HeldSlots, Learned, LearnedSlots};
+pub use letter::Letter;
 pub use waits::{EndWait, EndWaits, How};
 
 use crate::scan;
@@ -40,7 +42,7 @@ pub struct Envelope {
     pub to: u32,
     #[prost(
         oneof = "Body",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 30, 31, 40, 41, 44, 50, 51, 60, 61, 62"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 30, 31, 40, 41, 44, 45, 50, 51, 60, 61, 62"
     )]
     pub body: Option<Body>,
 }
@@ -89,6 +91,8 @@ pub enum Body {
     Replies(Replies),
     #[prost(message, tag = "44")]
     EndWaits(EndWaits),
+    #[prost(message, tag = "45")]
+    Letter(Letter),
     #[prost(message, tag = "50")]
     AskClock(AskClock),
     #[prost(message, tag = "51")]

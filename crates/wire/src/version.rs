@@ -6,7 +6,7 @@
 //! | 0 | the messages by which nodes agree on a version: the same in all versions |
 //! | 1 | leases, mappings, chains, learning, gossip, requests and their replies |
 //! | 2 | those of version 1, and wall clocks |
-//! | 3 | those of version 2, and the ends of waits: requests of blocking commands are forwarded |
+//! | 3 | those of version 2, and the ends of waits: requests of blocking commands are forwarded; transactions over slots |
 //!
 //! Callers need not check what the other node knows: a session neither sends nor accepts a message
 //! that its version does not have.
@@ -52,6 +52,7 @@ pub fn since(body: &Body) -> u16 {
         Body::Replies(_) => 1,
         Body::AskClock(_) | Body::Clock(_) => 2,
         Body::EndWaits(_) => WAITS,
+        Body::Letter(_) => 3,
     }
 }
 

@@ -40,10 +40,11 @@ pub(super) struct Waiters {
 impl Waiters {
     /// A session with a node begins. `runs`: it runs blocking commands for other nodes.
     pub(super) fn on_session(&mut self, no: NodeNo, runs: bool) {
-        match runs {
-            true => self.able.insert(no),
-            false => self.able.remove(&no),
-        };
+        if runs {
+            self.able.insert(no);
+        } else {
+            self.able.remove(&no);
+        }
     }
 
     pub(super) fn runs(&self, no: NodeNo) -> bool {
@@ -96,6 +97,11 @@ impl Waiters {
 
 /// Inputs that concern requests of blocking commands.
 impl Forwarding {
+    /// Whether some of these nodes run an earlier program, which has no part in transactions over slots either.
+    pub fn has_earlier(&self, mut nodes: impl Iterator<Item = NodeNo>) -> bool {
+        nodes.any(|no| !self.waiters.runs(no))
+    }
+
     /// A session with a node begins: a route may have opened. `runs`: the node runs blocking
     /// commands of other nodes.
     pub fn on_session(&mut self, no: NodeNo, runs: bool) {

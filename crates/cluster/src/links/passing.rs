@@ -25,9 +25,13 @@ impl Links {
         match envelope.body.as_ref().and_then(slot_in) {
             Some(slot) => worker_of_slot(slot, self.workers),
             None => match &envelope.body {
-                Some(Body::Gossip(_) | Body::Replies(_) | Body::Ask(_) | Body::Grant(_)) => {
-                    WorkerId((envelope.to as usize % self.workers) as u16)
-                }
+                Some(
+                    Body::Gossip(_)
+                    | Body::Replies(_)
+                    | Body::Ask(_)
+                    | Body::Grant(_)
+                    | Body::Letter(_),
+                ) => WorkerId((envelope.to as usize % self.workers) as u16),
                 // This includes requests: they run at the worker with the session.
                 _ => self.worker,
             },

@@ -126,7 +126,7 @@ fn sum(parts: &[Vec<u8>]) -> Option<i64> {
 }
 
 /// The ranges of the elements of an array, which may come from another node.
-pub(super) fn elements(reply: &[u8]) -> Option<Vec<Range<usize>>> {
+pub(crate) fn elements(reply: &[u8]) -> Option<Vec<Range<usize>>> {
     let end = reply.windows(2).position(|pair| pair == b"\r\n")?;
     let count = reply.get(1..end).filter(|_| reply[0] == b'*')?;
     let count: usize = std::str::from_utf8(count).ok()?.parse().ok()?;

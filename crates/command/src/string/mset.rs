@@ -16,7 +16,7 @@ pub(super) const KEYS: Keys = Keys::Range {
 command! {
     /// Sets the strings at several keys, all at once.
     MSET = run: "mset", syntax "key value [key value ...]", arity -3, group String, since "1.0.1",
-    flags WRITE | DENYOOM, complexity "O(N) with N keys", keys KEYS,
+    flags WRITE | DENYOOM | PAIRS, complexity "O(N) with N keys", keys KEYS,
 }
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {

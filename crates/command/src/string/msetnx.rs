@@ -9,7 +9,7 @@ use rufous_kernel::shard::Key;
 command! {
     /// Sets the strings at several keys, all at once, if none of the keys exists yet.
     MSETNX = run: "msetnx", syntax "key value [key value ...]", arity -3, group String,
-    since "1.0.1", flags WRITE | DENYOOM, complexity "O(N) with N keys", keys KEYS,
+    since "1.0.1", flags WRITE | DENYOOM | PAIRS | IF_MISSING, complexity "O(N) with N keys", keys KEYS,
 }
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {

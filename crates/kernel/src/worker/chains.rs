@@ -25,7 +25,7 @@ mod withheld;
 
 pub use figures::{ChainFigures, ChainSettings, Said};
 pub use view::{Gap, SEVERAL};
-pub(super) use view::{Kept, Needs, SlotView};
+pub(super) use view::{Kept, Needs, SlotView, too_spread};
 #[cfg(test)]
 pub(super) use view::{UNMAPPED, UNSERVED};
 pub(super) use withheld::{Fate, Item};
@@ -409,11 +409,11 @@ impl ChainHost {
         self.is_alone
     }
 
-    fn mapping(&self) -> Option<&Arc<Mapping>> {
+    pub(super) fn mapping(&self) -> Option<&Arc<Mapping>> {
         self.replica.as_ref()?.mapping()
     }
 
-    fn is_head(&self, slot: u16) -> bool {
+    pub(super) fn is_head(&self, slot: u16) -> bool {
         let replica = self.replica.as_ref();
         replica.is_some_and(|replica| replica.is_head(slot))
     }

@@ -211,7 +211,7 @@ impl Commit {
         let Some(log) = &mut self.log else {
             // A frame that needs no chain is committed as soon as it has ended.
             if !self.held.is_empty() {
-                self.release_to_others(out);
+                self.release_at_end(out);
             }
             return self.gate();
         };
@@ -247,7 +247,8 @@ impl Commit {
         shard: &Shard,
     ) -> Option<Message> {
         let position = self.position(shard);
-        let waits = matches!(message, Message::Committed { .. }) || !self.is_in_trouble();
+        let tells = matches!(message, Message::Committed { .. } | Message::Post(_));
+        let waits = tells || !self.is_in_trouble();
         if waits && self.at().of(until) < position {
             self.held.push(until, (position, to, message));
             return None;
@@ -300,9 +301,11 @@ impl Commit {
         out.tell_all(store, || Note::Trouble(trouble.clone()));
     }
 
-    fn release_to_others(&mut self, out: &mut Out) {
+    /// Messages for this worker itself wait for its next turn, but for letters, which are only sent.
+    fn release_at_end(&mut self, out: &mut Out) {
         let (at, own) = (self.at(), self.id);
-        while let Some((_, to, message)) = self.held.pop(at, |(_, to, _)| *to != own) {
+        let leaves = |to, message: &Message| to != own || matches!(message, Message::Post(_));
+        while let Some((_, to, message)) = self.held.pop(at, |(_, to, of)| leaves(*to, of)) {
             out.call(Call::Send(to, message));
         }
     }
@@ -316,6 +319,8 @@ impl Commit {
             let told = match message {
                 message if position <= at.of(until) => message,
                 Message::Replies(batch) => Message::Lost(batch),
+                // It is sent again.
+                Message::Post(_) => continue,
                 Message::Committed { multi } => {
                     let message = Message::Committed { multi };
                     self.held.push(until, (position, to, message));

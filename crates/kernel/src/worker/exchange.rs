@@ -287,6 +287,8 @@ impl<P: Program> Worker<P> {
                 };
                 self.send_now(now, to, message);
             }
+            // It is sent again, if it is still so.
+            Message::Post(_) => {}
             message => self.send_now(now, to, message),
         }
     }

@@ -1,6 +1,7 @@
 //! Messages between workers of a node, and outcomes of requests.
 
 use super::lattice::Draining;
+use super::linear::Letter;
 use super::spanning::{Hold, Release};
 use super::waiting::{Arrival, WaitNote};
 use crate::batch::Batch;
@@ -8,6 +9,7 @@ use crate::durable::{Note, TxnId};
 use crate::lock::{KeyName, Scope, Ticket};
 use crate::multi::{Gathered, Part};
 use rufous_base::{ConnId, WorkerId};
+use rufous_mapping::NodeNo;
 use std::sync::Arc;
 
 /// A message between workers of a node.
@@ -75,6 +77,10 @@ pub enum Message {
     Told(u16, Arc<[u8]>),
     /// While the table of keyspaces changes.
     Draining(Draining),
+    /// For a head or a client of the receiver, from a worker of this node, which has this number.
+    Letter(NodeNo, Box<Letter>),
+    /// To the sender itself, when it has waited: this may be sent now.
+    Post(Box<Letter>),
     /// About loading and saving.
     Note(Box<Note>),
 }

@@ -3,6 +3,7 @@
 //! worker carries out in order.
 
 use super::lattice::Draining;
+use super::linear::Transacted;
 use super::mail::Mail;
 use super::saves::CutOf;
 use super::spanning::Release;
@@ -36,6 +37,8 @@ pub enum Outcome {
     /// The client of this request begins to wait for data. If the client has disconnected, the
     /// embedder ends the wait with [`super::WaitEnd::Gone`].
     Waits(Header),
+    /// A transaction over slots has ended.
+    Transacted(Box<Transacted>),
 }
 
 /// A request of a machine to another one, or to the worker.

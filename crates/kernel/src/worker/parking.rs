@@ -11,7 +11,7 @@
 mod tests;
 
 use super::Work;
-use super::chains::{Gap, Kept, Needs, SEVERAL, SlotView};
+use super::chains::{Gap, Kept, Needs, SlotView, too_spread};
 use super::out::{Call, Out};
 use crate::batch::{Batch, Header, Status};
 use crate::lock::{KeyName, Scope, Ticket};
@@ -225,7 +225,8 @@ impl Parking {
         let names = || keys.iter().map(|(_, key)| &**key);
         let mut reply = Output::default();
         let status = if keys.len() > 1 && view.is_too_spread::<P>(header.command, names()) {
-            P::refuse_slot(SEVERAL, header.resp3, &mut reply);
+            let why = too_spread::<P>(header.command);
+            P::refuse_slot(why, header.resp3, &mut reply);
             Status::Ready
         } else {
             match view.first_unserved(names(), Needs::of::<P>(&header)) {

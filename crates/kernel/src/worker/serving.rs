@@ -2,6 +2,7 @@
 //! (`chains`), requests that wait for slots (`parking`), and clients that wait for data (`waiting`).
 
 use super::chains::{ChainFigures, ChainHost, ChainSettings, Gap, Kept, Needs, Said};
+use super::linear::Heads;
 use super::parking::{Granted, Request};
 use super::spanning::Spanning;
 use super::waiting::{Clients, NoData, Serve, Told};
@@ -40,8 +41,12 @@ impl<P: Program> Worker<P> {
 
     /// Handles a message of a worker of another node.
     pub fn on_peer(&mut self, now: Now, from: Peer, envelope: Envelope) {
+        let slot = envelope.message.chain().map(|(slot, _)| slot);
         if let Some(chains) = &mut self.chains {
             chains.on_peer(now, from, envelope, &mut store!(self));
+        }
+        if let Some(slot) = slot {
+            self.linear.on_copied(slot, &self.shard);
         }
         self.settle_chains(now);
     }
@@ -56,6 +61,7 @@ impl<P: Program> Worker<P> {
     /// A session with a node begins.
     pub fn on_peer_up(&mut self, now: Now, node: NodeNo) {
         self.lattice.on_peer_up(node);
+        self.linear.on_change();
         if let Some(chains) = &mut self.chains {
             chains.on_peer_up(now, node, &mut store!(self));
         }
@@ -78,6 +84,7 @@ impl<P: Program> Worker<P> {
         }
         self.span(now, Spanning::on_time);
         self.settle_chains(now);
+        Heads { worker: self }.look_after(now);
     }
 
     /// The node stops, and has waited long enough for other nodes: the outcome of what waits for their
@@ -90,7 +97,7 @@ impl<P: Program> Worker<P> {
         let given_up = chains.give_up();
         self.answer_released(now);
         self.span(now, Spanning::on_stop);
-        given_up
+        given_up + Heads { worker: self }.give_up()
     }
 
     /// Messages for workers of other nodes.
@@ -183,7 +190,21 @@ impl<P: Program> Worker<P> {
             self.carry_out(now);
             self.tell_clients(now);
             self.answer_released(now);
+            let mut heads = Heads { worker: self };
+            heads.start(now);
+            heads.read_letters(now);
         }
+    }
+
+    /// A transaction has ended: requests may run that have waited for its keys.
+    pub(super) fn run_parked_for(&mut self, now: Now) {
+        if self.parking.len() == 0 {
+            return;
+        }
+        if let Some(view) = slot_view!(self, now) {
+            self.parking.on_progress::<P>(&view, &mut self.out);
+        }
+        self.carry_out(now);
     }
 
     /// Reports the progress of chains to the log, and that of the log to chains.
@@ -201,7 +222,8 @@ impl<P: Program> Worker<P> {
         let passed = self.commit.has_passed().then_some(0);
         let delayed = self.spanning.delays().wake_us();
         let others = self.parking.until_us().into_iter().chain(delayed);
-        others.chain(passed).chain([wake_us]).min()
+        let linear = self.linear.wake_us();
+        others.chain(passed).chain(linear).chain([wake_us]).min()
     }
 }
 
@@ -361,6 +383,7 @@ impl<P: Program> Worker<P> {
         }
         self.lattice.redeem(ticket.number());
         self.locks.release(ticket);
+        self.linear.on_freed();
     }
 
     /// Executes the requests of waiters for touched keys. `own` is a hold about to end.
@@ -368,7 +391,8 @@ impl<P: Program> Worker<P> {
     fn serve(&mut self, now: Now, own: Option<Ticket>) {
         loop {
             let locks = &self.locks;
-            let is_held = |key: &_| locks.is_held_beside(own, key);
+            let linear = &self.linear;
+            let is_held = |key: &KeyName| locks.is_held_beside(own, key) || linear.takes(&key.1);
             let next = self.waits.next::<P>(now, is_held, &mut store!(self));
             match next {
                 None => return,

@@ -258,16 +258,15 @@ impl Spanning {
         self.execs.next_held()
     }
 
-    /// The embedder has executed a transaction: its keys are released, and its reply (all of
-    /// `reply`) is output like that of a command.
+    /// The embedder has executed a transaction: its keys are released, and its reply is output like that of a
+    /// command. `None`: it was not executed.
     pub(super) fn on_end(
         &mut self,
         held: HeldExec,
-        header: &Header,
-        reply: Output,
+        reply: Option<(&Header, Output)>,
         site: &mut Site<'_>,
     ) {
-        let ran = self.execs.on_end(held, header, reply, site);
+        let ran = self.execs.on_end(held, reply, site);
         self.scatter(ran, site);
     }
 

@@ -8,6 +8,7 @@
 //! It keeps the commands that wrote, and executes them again on the data at the end.
 
 use super::chains::Needs;
+use super::linear::{Heads, Letter, LinearFigures, Posted};
 use super::spanning::gather;
 use super::{ExecPlan, HeldExec, Worker};
 use crate::batch::Header;
@@ -21,9 +22,39 @@ use crate::shard::{ON_COPIES, WatchId};
 use rufous_base::actor::Garbage;
 use rufous_base::{Args, Now, Output};
 use rufous_lattice::Stamp;
+use rufous_mapping::NodeNo;
 
 /// A larger shard is not kept for the next transaction.
 const KEEP_BYTES: usize = 256 << 10;
+
+/// Transactions over slots: [`super::linear`].
+impl<P: Program> Worker<P> {
+    /// Begins a transaction of a client on these keys, each with whether it is written; `body`: [`crate::body`]. Its end is an
+    /// [`super::Outcome::Transacted`], unless there is no client; call [`Worker::settle`] after it. False where the node has no
+    /// part in a cluster.
+    pub fn begin_transacting<'k>(
+        &mut self,
+        header: Option<&Header>,
+        keys: impl IntoIterator<Item = (&'k [u8], bool)>,
+        body: Vec<u8>,
+    ) -> bool {
+        Heads { worker: self }.begin(header, keys, body)
+    }
+
+    /// A letter of a worker of another node.
+    pub fn on_letter(&mut self, now: Now, from: NodeNo, letter: Letter) {
+        Heads { worker: self }.on_letter(now, from, letter);
+    }
+
+    /// Letters for workers of other nodes.
+    pub fn take_letters(&mut self) -> Vec<Posted> {
+        self.linear.take_posted()
+    }
+
+    pub fn linear_figures(&self) -> LinearFigures {
+        self.linear.figures()
+    }
+}
 
 /// Transactions on held keys.
 impl<P: Program> Worker<P> {
@@ -100,8 +131,13 @@ impl<P: Program> Worker<P> {
     /// (all of `reply`) like that of a command.
     pub fn release_held(&mut self, held: HeldExec, now: Now, header: &Header, reply: Output) {
         self.span(now, |spanning, site| {
-            spanning.on_end(held, header, reply, site);
+            spanning.on_end(held, Some((header, reply)), site);
         });
+    }
+
+    /// Releases the keys of a transaction that was not executed, without a reply.
+    pub fn drop_held(&mut self, held: HeldExec, now: Now) {
+        self.span(now, |spanning, site| spanning.on_end(held, None, site));
     }
 
     /// The local equivalent of the question in [`crate::multi::Part`]: whether a key of this worker

@@ -323,10 +323,11 @@ fn nodes_that_stop_end_the_waits_of_their_clients_and_at_their_keys() {
     let mut nodes = spread(&[2, 2]);
     // Of each node a client that waits for a key of each.
     let mut waiting = Vec::new();
-    for n in 0..2 {
+    let addresses: Vec<_> = nodes.iter().map(|node| node.address()).collect();
+    for (n, address) in addresses.into_iter().enumerate() {
         for key in 0..8 {
             let key = format!("list{key}");
-            let mut client = connect(nodes[n].address());
+            let mut client = connect(address);
             send(&mut client, &["BLPOP", &key, "0"]);
             waiting.push((n, client));
         }

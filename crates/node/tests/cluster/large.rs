@@ -2,7 +2,7 @@
 //! copied to nodes that join, and there when the others have gone.
 
 use crate::node::{Node, connect_all, has_all_copies, settings};
-use crate::plain::{connect, exchange, resp, spread, text};
+use crate::plain::{connect, exchange, heads, resp, spread, text};
 use rufous_coordinator::meeting::Meeting;
 use rufous_resp::reply::Reply;
 use rufous_server::cluster::Settings;
@@ -134,8 +134,7 @@ fn what_is_too_large_to_be_passed_on_is_refused_with_where_it_can_be_sent() {
 fn no_part_of_a_request_for_several_nodes_is_too_large_either() {
     let mut nodes = spread(&[2, 1]);
     let keys = (0..70).map(|n| format!("{{{n}}}{}", "k".repeat(MIB)));
-    // A transaction may begin with keys of this node alone.
-    let is_far = |key: &String| matches!(nodes[0].call(&["WATCH", key]), Reply::Error(_));
+    let is_far = |key: &String| !heads(&mut nodes[0], key);
     let (mut far, near): (Vec<String>, Vec<String>) = keys.partition(is_far);
     far.truncate(17);
     assert_eq!((far.len(), near.len() >= 8), (17, true));

@@ -3,6 +3,7 @@
 //! is none of them.
 
 mod alone;
+mod apart;
 mod blocking;
 mod doubt;
 mod drained;

@@ -40,6 +40,7 @@ impl Front {
             ..self.forwarding.figures()
         };
         figures.chains = self.kernel.chain_figures().unwrap_or_default();
+        figures.transactions = self.kernel.linear_figures();
         figures.gossip = self.kernel.node_figures().unwrap_or_default();
         Some(figures)
     }
@@ -297,6 +298,7 @@ impl Front {
     pub(crate) fn settle_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
         if self.links.is_some() {
             self.forwarding.on_time(now);
+            self.apart(now).give_up(fx);
             self.hear_peers(now, fx);
             self.step_chains(now, fx);
             if let Some(links) = &self.links {

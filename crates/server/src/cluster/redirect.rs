@@ -11,7 +11,7 @@
 //! and has copies of others.
 
 use super::links::Links;
-use super::way::Way;
+use super::way::{Way, Within};
 use crate::front::Front;
 use crate::front::connection::{Connection, ParsedKey};
 use crate::front::turn::Request;
@@ -68,7 +68,7 @@ impl Front {
         &mut self,
         request: &Request<'_>,
         way: &Way,
-        within: bool,
+        within: Within,
         spec: &Spec,
         args: &Args<'_>,
     ) -> Option<Failure> {
@@ -84,7 +84,7 @@ impl Front {
         &mut self,
         request: &Request<'_>,
         way: &Way,
-        within: bool,
+        within: Within,
         spec: &Spec,
         args: &Args<'_>,
     ) -> Option<Failure> {
@@ -92,7 +92,7 @@ impl Front {
         if refused.is_some() {
             self.forwarding.on_refused();
         }
-        let reads = !within && spec.flags.has(Flags::READONLY);
+        let reads = within == Within::Nothing && spec.flags.has(Flags::READONLY);
         refused.or_else(|| self.elsewhere(request.conn, reads, (request.keys, args)))
     }
 

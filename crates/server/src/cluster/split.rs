@@ -47,6 +47,10 @@ impl Front {
             connection.is_far = reads;
         }
         match way {
+            way if self.apart(now).takes(request, way, args) => {
+                let out = &mut fx.output;
+                self.apart(now).submit(request, header, args, out)
+            }
             Way::There(no) => self.forward(*no, header, args),
             Way::Apart(heads) => self.submit_split(now, request, heads, header, args, fx),
             Way::All(others) => self.submit_wide(now, others, header, args, fx),

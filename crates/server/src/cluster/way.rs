@@ -7,6 +7,7 @@ use super::split::can_split;
 use super::words;
 use crate::front::Front;
 use crate::front::connection::{ParsedKey, Suspended, What};
+use crate::front::transaction::apart::is_divisible;
 use crate::front::turn::Request;
 use rufous_base::limits::ROUTE_PATIENCE_US;
 use rufous_base::slot::slot_of;
@@ -14,6 +15,26 @@ use rufous_base::{Args, Now};
 pub(crate) use rufous_cluster::way::Way;
 use rufous_cluster::way::{CROSSNODE, has_one_head, name_of};
 use rufous_command::{Failure, Flags, Keys, Spec};
+
+/// What a request belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Within {
+    Nothing,
+    /// Commands that wait for `EXEC`.
+    Queue,
+    /// A transaction that `BEGIN` has begun.
+    Begun,
+}
+
+impl Within {
+    pub(crate) fn of(queues: bool, has_begun: bool) -> Self {
+        match (queues, has_begun) {
+            (true, _) => Self::Queue,
+            (false, true) => Self::Begun,
+            (false, false) => Self::Nothing,
+        }
+    }
+}
 
 impl Front {
     /// The location of the keys of a request. Clients that are redirected go there themselves: for them
@@ -33,6 +54,8 @@ impl Front {
             return self.way_of_redirected(request.keys, args);
         }
         match request.what {
+            // A watch is recorded where its key is.
+            What::Command(id) if self.table.spec(id).flags.has(Flags::AT_ONCE) => Way::Here,
             _ if !request.keys.is_empty() => self.way_to_keys(request.keys, args),
             What::Command(id) if is_wide(self.table.spec(id)) => self.way_to_all(),
             _ => Way::Here,
@@ -115,7 +138,7 @@ impl Front {
     pub(crate) fn refused_on_way(
         &self,
         way: &Way,
-        in_transaction: bool,
+        within: Within,
         spec: &Spec,
         args: &Args<'_>,
     ) -> Option<Failure> {
@@ -126,13 +149,18 @@ impl Front {
         {
             return Some(format!("CROSSNODE Keys that match the patterns of '{}' may be on other nodes: read them with separate commands", spec.name).into());
         }
+        let in_transaction = within != Within::Nothing;
         let no = match way {
             Way::Here => return None,
+            // It will be executed as a transaction over slots.
+            Way::There(_) if within == Within::Queue => return None,
+            Way::Apart(_) if within == Within::Queue && is_divisible(spec) => return None,
             Way::None(why) => return Some(why.text(links.routing().mapping).into()),
             Way::Apart(_) | Way::All(_) if in_transaction => {
                 return Some(NOT_IN_TRANSACTIONS.into());
             }
             Way::All(_) => return words::too_large_for_all(args),
+            Way::Apart(_) if spec.flags.has(Flags::PAIRS) => return None,
             Way::Apart(heads) if can_split(spec) => {
                 return words::part_too_large(args, heads, |no| {
                     name_of(links.routing().mapping, no)
@@ -142,7 +170,7 @@ impl Front {
             Way::There(no) => *no,
         };
         let name = || name_of(links.routing().mapping, no);
-        if in_transaction || spec.flags.has(Flags::AT_ONCE) {
+        if in_transaction {
             return Some(format!("CROSSNODE A transaction runs at the node that has all of its keys; this key is at node {}: connect there", name()).into());
         }
         if spec.flags.has(Flags::BLOCKING) && !self.forwarding.may_wait_at(no) {

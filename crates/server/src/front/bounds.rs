@@ -1,8 +1,11 @@
 //! Limits of one connection: replies that are not sent yet, and requests that have not run.
 
-use super::connection::{Connection, Slot, Suspended};
+use super::connection::{Connection, Slot, Suspended, What};
+use super::guesses::{self, Turn};
 use super::shared::Counters;
+use super::turn::Request;
 use super::{Front, Message};
+use crate::cluster::way::Way;
 use rufous_base::limits::{MAX_PIPELINE_IN_FLIGHT, OUTPUT_HIGH_WATER};
 use rufous_base::{Args, Backlog, ConnId, Effects, Now, Output};
 use rufous_command::{Flags, Spec};
@@ -45,6 +48,45 @@ impl Front {
             // waits until they have been sent.
             self.suspend(conn, Suspended::Barrier, fx);
         }
+    }
+
+    /// Why a request has to wait, if it has to.
+    pub(super) fn why_waits(
+        &mut self,
+        now: Now,
+        request: &Request<'_>,
+        way: &Way,
+        args: &Args<'_>,
+        guesses: bool,
+    ) -> Option<Suspended> {
+        let What::Command(id) = request.what else {
+            return None;
+        };
+        let spec = self.table.spec(id);
+        let guess = guesses.then(|| self.holds_guess(now, request.conn));
+        let held = guess.flatten();
+        let held = held.or_else(|| self.holds_back(now, request, spec, way));
+        held.or_else(|| {
+            let waits = self.apart(now).waits(request, way, args);
+            waits.then_some(Suspended::Barrier)
+        })
+    }
+
+    /// Whether a password waits before it is checked.
+    fn holds_guess(&mut self, now: Now, conn: ConnId) -> Option<Suspended> {
+        let connection = self.connections.get(conn)?;
+        if connection.guess == Some(Turn::Now) {
+            return None;
+        }
+        let address = guesses::address_of(&connection.info.peer)?;
+        let turn = self.shared.guesses().on_attempt(now.mono_us, address);
+        let Turn::At(until_us) = turn else {
+            connection.guess = Some(turn);
+            return None;
+        };
+        connection.guess = Some(Turn::Now);
+        self.counters.auth_delayed += 1;
+        Some(Suspended::Guess { until_us })
     }
 
     /// Drops a connection that speaks HTTP. A page in a browser on this machine can send requests

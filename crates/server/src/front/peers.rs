@@ -4,7 +4,9 @@ use super::{Front, Message};
 use crate::cluster::links::Links;
 use rufous_base::limits::{LEFT_PATIENCE_US, STOP_PATIENCE_US};
 use rufous_base::{Effects, Now, Until, WorkerId};
+use rufous_kernel::worker::{Letter, Place, Posted};
 use rufous_mapping::{Mapping, NodeNo};
+use rufous_wire::message as wire;
 use rufous_wire::{Body, Class, Envelope};
 use std::sync::Arc;
 
@@ -35,10 +37,39 @@ impl Front {
             }
             return;
         }
+        if let Some(Body::Letter(letter)) = &envelope.body {
+            return self.hear_letter(now, node, letter, fx);
+        }
         match envelope.into_chain(node) {
             Some((from, said)) => {
                 self.kernel.on_peer(now, from, said);
                 self.deliver_outcomes(fx);
+            }
+            None => self.counters.peer_messages_unused += 1,
+        }
+    }
+
+    /// A message of a transaction over slots.
+    fn hear_letter(
+        &mut self,
+        now: Now,
+        node: NodeNo,
+        letter: &wire::Letter,
+        fx: &mut Effects<Message>,
+    ) {
+        let place = |slot: u32, since| match slot.checked_sub(1) {
+            Some(slot) => Place::Slot {
+                slot: slot as u16,
+                since,
+            },
+            None => Place::Origin,
+        };
+        let from = place(letter.from_slot, letter.from_since);
+        let to = place(letter.to_slot, letter.to_since);
+        match Letter::read(from, to, &letter.message) {
+            Some(letter) => {
+                self.kernel.on_letter(now, node, letter);
+                self.settle_kernel(now, fx);
             }
             None => self.counters.peer_messages_unused += 1,
         }
@@ -132,6 +163,26 @@ impl Front {
         let Some(links) = &mut self.links else {
             return;
         };
+        for Posted { to, letter } in self.kernel.take_letters() {
+            let place = |place| match place {
+                Place::Slot { slot, since } => (u32::from(slot) + 1, since),
+                Place::Origin => (0, 0),
+            };
+            let (from, to_place) = (place(letter.from), place(letter.to));
+            let body = Body::Letter(wire::Letter {
+                from_slot: from.0,
+                from_since: from.1,
+                to_slot: to_place.0,
+                to_since: to_place.1,
+                message: letter.write().into(),
+            });
+            let envelope = Envelope {
+                from: self.kernel.id().0.into(),
+                to: to.worker.into(),
+                ..links.envelope(body)
+            };
+            links.send(now, to.node, Class::Chain, envelope, fx);
+        }
         for said in self.kernel.take_peer_messages() {
             let class = match (said.envelope.message.chain(), said.learning) {
                 (None, _) => Class::Control,

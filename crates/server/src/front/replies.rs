@@ -3,7 +3,7 @@
 
 use super::{Front, Message, closing, keyspaces};
 use crate::cluster::jobs::is_job;
-use rufous_base::{Close, ConnId, Effects, Output, Until};
+use rufous_base::{Close, ConnId, Effects, Now, Output, Until};
 use rufous_command::DataCommands;
 use rufous_kernel::batch::{Door, ReplyRange, Status};
 use rufous_kernel::{Batch, Header, Outcome, Program};
@@ -25,6 +25,9 @@ impl Front {
         match outcome {
             Outcome::Replies(batch) => self.deliver_batch(batch, fx),
             Outcome::Lost(header) => self.lose(&header, fx),
+            Outcome::Transacted(transacted) => {
+                self.apart(Now::default()).on_transacted(&transacted, fx)
+            }
             Outcome::Waits(header) => self.on_waits(&header, fx),
         }
     }

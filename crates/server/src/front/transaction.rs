@@ -11,6 +11,7 @@
 //! The owner of a watched key records its watchers, and is asked while it holds the key. Every end
 //! of a transaction ends the watches.
 
+pub(crate) mod apart;
 pub(crate) mod begun;
 mod plan;
 mod run;
@@ -21,6 +22,7 @@ mod tests;
 use super::Front;
 use super::connection::Connection;
 use super::session::Session;
+use apart::{Apart, Far};
 use begun::{Begun, Promised};
 use rufous_base::{Args, ConnId, Now, Output, WorkerId};
 use rufous_command::{Failure, Flags, OUT_OF_MEMORY, Reply, Spec, options, unwritable};
@@ -59,6 +61,8 @@ pub struct Transaction {
     /// The database that the queued commands have selected.
     db: Option<u8>,
     pub watched: BTreeSet<KeyName>,
+    /// Those of them that slots of any node record, each with what its slot has told.
+    far: Far,
     watched_bytes: usize,
     /// `BEGIN` was given.
     begun: Option<Box<Begun>>,
@@ -152,6 +156,7 @@ fn discarded(why: &Failure) -> Failure {
 #[derive(Debug, Default)]
 pub(crate) struct Transactions {
     running: BTreeMap<u64, Running>,
+    apart: apart::Open,
     /// Commands of open ones whose keys are to be held.
     steps: BTreeMap<u64, Step>,
     promised: Promised,
@@ -267,6 +272,7 @@ impl Front {
             self.end_begun(*begun);
         }
         self.end_watches(watcher, ended.watched.iter());
+        self.end_far(ended.far);
     }
 
     /// A connection is closed.
@@ -292,6 +298,26 @@ impl Front {
                 });
             }
         }
+    }
+
+    /// Shows monitors that a transaction ended.
+    pub(super) fn show_exec(&mut self, now: Now, conn: ConnId) {
+        if self.shared.has_monitors()
+            && let Some(exec) = self.table.find(b"exec")
+        {
+            let args = Args::new(b"exec", &[(0, 4)], &mut []);
+            self.feed_monitors(now, conn, self.table.spec(exec), &args);
+        }
+    }
+
+    /// For an event of a transaction over slots.
+    pub(crate) fn apart(&mut self, now: Now) -> Apart<'_> {
+        Apart { front: self, now }
+    }
+
+    /// Ends watches that slots have recorded.
+    fn end_far(&mut self, far: Far) {
+        self.apart(Now::default()).end_watches(far);
     }
 
     fn watch_here<'k>(
@@ -376,6 +402,7 @@ impl Session<'_> {
         let (watcher, db) = (connection.watcher(), connection.db);
         let transaction = &mut connection.transaction;
         let (mut own, mut others) = (Vec::new(), Vec::new());
+        let mut all = Vec::new();
         for key in args.iter_from(from) {
             let key: KeyName = (db, key.into());
             if transaction.watched.contains(&key) {
@@ -386,10 +413,17 @@ impl Session<'_> {
                 return Err(WATCHES_TOO_MUCH);
             }
             transaction.watched.insert(key.clone());
+            all.push(key.clone());
             match placement.owner(&key.1) {
                 owner if owner == here => own.push(key),
                 owner => others.push((owner, key)),
             }
+        }
+        let (conn, front) = (self.conn, &mut self.local.front);
+        if front.apart(now).records(conn, &all) {
+            front.apart(now).watch(conn, all)?;
+            self.pending = true;
+            return Ok(());
         }
         self.local.front.watch_here(watcher, own.iter(), now);
         if others.is_empty() {
@@ -419,7 +453,9 @@ impl Session<'_> {
         let watcher = connection.watcher();
         connection.transaction.watched_bytes = 0;
         let watched = std::mem::take(&mut connection.transaction.watched);
+        let far = std::mem::take(&mut connection.transaction.far);
         self.local.front.end_watches(watcher, watched.iter());
+        self.local.front.end_far(far);
         Ok(())
     }
 }

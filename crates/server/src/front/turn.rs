@@ -4,11 +4,11 @@
 use super::connection::{
     Deferred, Lookahead, NO_BIG, Parsed, ParsedKey, ReplyMode, Slot, Suspended, What,
 };
-use super::guesses::{self, Turn};
 use super::local::Local;
 use super::session::Session;
+use super::transaction::apart;
 use super::{Front, Message, bounds, monitor, parse, secret};
-use crate::cluster::way::Way;
+use crate::cluster::way::{Way, Within};
 use crate::command::Dispatch;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
 use rufous_command::{Failure, Flags, Keys, Reply};
@@ -221,10 +221,8 @@ impl Front {
             return self.refuse_unknown(now, &request, &args, errors, fx);
         };
         let spec = self.table.spec(id);
-        let (loading, way) = (
-            self.refuses_while_loading(spec),
-            self.way_of(&request, &args),
-        );
+        let loading = self.refuses_while_loading(spec);
+        let way = self.way_of(&request, &args);
         let Some(connection) = self.connections.get(request.conn) else {
             return;
         };
@@ -238,12 +236,14 @@ impl Front {
             return self.reject(&request, id, &failure, fx);
         }
         let guesses = !connection.authenticated && secret::has_password(spec.flags, &args);
-        let connection = match guesses || way != Way::Here || self.pause.is_active() {
+        let may_wait = guesses
+            || way != Way::Here
+            || self.pause.is_active()
+            || apart::may_overtake(spec, connection);
+        let connection = match may_wait {
             false => connection,
             true => {
-                let guess = guesses.then(|| self.holds_guess(now, request.conn));
-                let held = || self.holds_back(now, &request, spec, &way);
-                if let Some(why) = guess.flatten().or_else(held) {
+                if let Some(why) = self.why_waits(now, &request, &way, &args, guesses) {
                     return self.defer_for(why, &request, args, fx);
                 }
                 let Some(connection) = self.connections.get(request.conn) else {
@@ -255,7 +255,8 @@ impl Front {
         let (queues, has_begun) = (connection.queues(spec), connection.transaction.is_begun());
         connection.note_command(id, queues);
         let header = connection.header(id, request.quiet, request.keys.first());
-        let refused = self.refused_on_keys(&request, &way, queues || has_begun, spec, &args);
+        let within = Within::of(queues, has_begun);
+        let refused = self.refused_on_keys(&request, &way, within, spec, &args);
         if let Some(failure) = refused {
             return self.reject(&request, id, &failure, fx);
         }
@@ -275,23 +276,6 @@ impl Front {
             way => self.submit_elsewhere(now, &way, &request, &header, &args, fx),
         };
         self.finish_request(request.conn, mark, submitted, fx);
-    }
-
-    /// Whether a password waits before it is checked.
-    fn holds_guess(&mut self, now: Now, conn: ConnId) -> Option<Suspended> {
-        let connection = self.connections.get(conn)?;
-        if connection.guess == Some(Turn::Now) {
-            return None;
-        }
-        let address = guesses::address_of(&connection.info.peer)?;
-        let turn = self.shared.guesses().on_attempt(now.mono_us, address);
-        let Turn::At(until_us) = turn else {
-            connection.guess = Some(turn);
-            return None;
-        };
-        connection.guess = Some(Turn::Now);
-        self.counters.auth_delayed += 1;
-        Some(Suspended::Guess { until_us })
     }
 
     /// Answers a request for an unknown command.
@@ -359,6 +343,10 @@ impl Front {
                     .submit_one(now, header, owner, args, &mut fx.output)
             }
             Dispatch::Keys => {
+                if self.apart(now).takes(request, &Way::Here, &args) {
+                    let out = &mut fx.output;
+                    return self.apart(now).submit(request, header, &args, out);
+                }
                 let spec = self.table.spec(header.command);
                 self.note_deadline(now, header.conn, spec, &args);
                 let keys = request.keys_in(header.db, spec.keys, &args);

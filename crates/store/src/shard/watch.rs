@@ -114,6 +114,12 @@ impl Watches {
         self.watchers.get(&id).is_some_and(|watcher| watcher.dirty)
     }
 
+    /// Whether the watcher has watched a key with this hash and was not removed since.
+    pub fn knows(&self, id: WatchId, db: u8, hash: u32) -> bool {
+        let watcher = self.watchers.get(&id);
+        watcher.is_some_and(|watcher| watcher.dirty || watcher.places.contains(&(db, hash)))
+    }
+
     /// Number of watchers that watch keys or are dirty.
     pub fn watchers(&self) -> usize {
         self.watchers.len()

@@ -56,6 +56,26 @@ fn numbers_are_in_their_ranges() {
             clock.unix_us = MAX_UNIX_US + 1;
         }
     });
+    check("letter", "there is no such slot", |e| {
+        if let Some(Body::Letter(letter)) = &mut e.body {
+            letter.to_slot += 1;
+        }
+    });
+    check("letter", "an epoch without a slot", |e| {
+        if let Some(Body::Letter(letter)) = &mut e.body {
+            letter.from_since = 1;
+        }
+    });
+    check("letter", "a message without a slot", |e| {
+        if let Some(Body::Letter(letter)) = &mut e.body {
+            (letter.to_slot, letter.to_since) = (0, 0);
+        }
+    });
+    check("letter", "a message of nothing", |e| {
+        if let Some(Body::Letter(letter)) = &mut e.body {
+            letter.message.clear();
+        }
+    });
     check("digest", "hashes of too many slots", |e| {
         if let Some(Body::Digest(digest)) = &mut e.body {
             digest.hashes.push(4);
@@ -249,7 +269,7 @@ fn mappings_and_messages_of_chains_come_back_as_they_were() {
             }
             Err(given_back) => {
                 assert_eq!(given_back, body);
-                let is_piece = matches!(body, Body::Piece(_));
+                let is_piece = matches!(body, Body::Piece(_) | Body::Letter(_));
                 let is_of_chains = matches!(class, Class::Chain | Class::Learning);
                 assert!(!is_of_chains || is_piece, "{name}");
             }

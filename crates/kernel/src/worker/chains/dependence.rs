@@ -78,6 +78,17 @@ impl ChainHost {
         !planted::is(Planted::GatesOpen) && slots.iter().any(awaits)
     }
 
+    /// The number of this start of the node.
+    pub(in crate::worker) fn incarnation(&self) -> u64 {
+        self.settings.incarnation
+    }
+
+    /// For a slot of which this node takes writes now: the epoch since which its chain is unchanged.
+    pub(in crate::worker) fn takes_since(&self, now: Now, slot: u16) -> Option<u64> {
+        self.serves(now, slot, Needs::Write).ok()?;
+        Some(self.mapping()?.chains.of(slot).since)
+    }
+
     /// Keeps what depends on these slots until all copies have their writes.
     pub(in crate::worker) fn withhold(&mut self, slots: &[u16], item: Item) {
         self.withheld.on_item(slots, item);

@@ -5,6 +5,7 @@ use crate::batch::{Door, Header, Status};
 use crate::lock::KeyName;
 use crate::placement::Placement;
 use crate::program::Program;
+use crate::worker::linear::Linear;
 use rufous_base::slot::slot_of;
 use rufous_base::{Now, Output};
 use rufous_chain::Refused;
@@ -15,15 +16,28 @@ pub(in crate::worker) const UNSERVED: &str = "CLUSTERDOWN Hash slot not served: 
 /// The reply where no mapping is in force that has this start of the node.
 pub(in crate::worker) const UNMAPPED: &str = "CLUSTERDOWN The node has started, and the other nodes have not taken it back \
                                               yet: see CLUSTER STATUS; send it again";
+/// The reply where a key is part of a transaction over several slots that does not end.
+const TAKEN: &str = "CLUSTERDOWN A key is part of a transaction over several slots, of which another one is not served now: \
+                     see CLUSTER STATUS; send it again";
 const MOVED: &str = "TRYAGAIN The keys have just moved to another node; send it again";
 
 /// The reply to commands that write keys of several slots, of which some have copies at other nodes.
 /// Each slot's chain carries its part of the writes without knowledge of the other chains: when the
 /// head fails, one part could survive and the other be lost. This is checked when keys are held,
-/// directly before the writes: until then a slot may get its first copy. Linear transactions will
-/// support these.
+/// directly before the writes: until then a slot may get its first copy.
 pub const SEVERAL: &str = "CROSSSLOT The command may write keys of several slots, and slots have copies at other nodes: \
      what one of them has could be without the other. Give the keys one hash tag, as in {tag}key";
+
+/// The reply to those of them that are executed as transactions over slots: they were not, as their slots had no copies.
+const TOO_LATE: &str = "TRYAGAIN Slots of the command's keys have got copies since it arrived; nothing was done: send it again";
+
+/// The reply to a command whose keys may not be written together.
+pub(in crate::worker) fn too_spread<P: Program>(command: u16) -> &'static str {
+    if P::goes_over_slots(command) {
+        return TOO_LATE;
+    }
+    SEVERAL
+}
 
 /// The reply for [`Status::NotHere`].
 pub(in crate::worker) const NOT_HERE: &str = "NOTHERE";
@@ -86,6 +100,7 @@ pub(in crate::worker) struct SlotView<'a> {
     pub(in crate::worker) now: Now,
     pub(in crate::worker) chains: &'a ChainHost,
     pub(in crate::worker) placement: &'a Placement,
+    pub(in crate::worker) linear: &'a Linear,
     /// Lattice keys wait for the state of other nodes.
     pub(in crate::worker) awaits_nodes: bool,
 }
@@ -100,6 +115,7 @@ macro_rules! slot_view {
                 now: $now,
                 chains,
                 placement: &$worker.placement,
+                linear: &$worker.linear,
                 awaits_nodes: $worker.lattice.awaits_nodes(),
             })
     };
@@ -115,7 +131,8 @@ impl SlotView<'_> {
         if self.is_lattice(key) {
             return self.awaits_nodes.then_some(Refused::NotYet);
         }
-        self.chains.serves(self.now, slot_of(key), needs).err()
+        let unserved = self.chains.serves(self.now, slot_of(key), needs).err();
+        unserved.or_else(|| self.linear.takes(key).then_some(Refused::NotYet))
     }
 
     /// The first slot of these keys that this node does not serve.
@@ -146,13 +163,26 @@ impl SlotView<'_> {
             // No chain has any data of these.
             return Ok(());
         }
-        self.chains.serves(self.now, slot, needs)
+        self.chains.serves(self.now, slot, needs)?;
+        if self.is_taken(keys) {
+            return Err(Refused::NotYet);
+        }
+        Ok(())
+    }
+
+    /// Whether a transaction has one of these keys.
+    fn is_taken(&self, keys: &[KeyName]) -> bool {
+        let mut strict = keys.iter().filter(|(_, key)| !self.is_lattice(key));
+        strict.any(|(_, key)| self.linear.takes(key))
     }
 
     /// Why a request on these keys is refused after it has waited for a slot.
     pub(in crate::worker) fn why_unserved(&self, slot: u16, keys: &[KeyName]) -> Cow<'static, str> {
         if self.awaits_nodes_for(keys) {
             return Cow::Borrowed(UNSERVED);
+        }
+        if self.is_taken(keys) && self.chains.serves(self.now, slot, Needs::Head).is_ok() {
+            return Cow::Borrowed(TAKEN);
         }
         let why = self.chains.why_taken_not(slot);
         let why = why.or_else(|| self.chains.why_waits(slot));

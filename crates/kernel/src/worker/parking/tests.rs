@@ -8,6 +8,8 @@ use crate::lock::LockTable;
 use crate::placement::Placement;
 use crate::program::Context;
 use crate::shard::Shard;
+use crate::worker::SEVERAL;
+use crate::worker::linear::Linear;
 use crate::worker::store::Store;
 use chains::at;
 use rufous_base::{Args, ConnId, Now};
@@ -154,6 +156,7 @@ impl Rig {
             now: self.now,
             chains: &self.host,
             placement: &self.placement,
+            linear: &Linear::default(),
             awaits_nodes: self.awaits_nodes,
         };
         act(&mut self.parking, &view, &mut self.out)

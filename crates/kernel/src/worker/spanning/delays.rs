@@ -15,7 +15,7 @@ use crate::lock::KeyName;
 use crate::multi::Multi;
 use crate::planted::{self, Planted};
 use crate::program::Program;
-use crate::worker::chains::{Kept, Needs, SEVERAL, SlotView};
+use crate::worker::chains::{Kept, Needs, SlotView, too_spread};
 use crate::worker::parking::{MOST, MOST_BYTES};
 use rufous_base::limits::{COPY_PATIENCE_US, SLOT_PATIENCE_US};
 use rufous_base::slot::slot_of;
@@ -213,7 +213,7 @@ fn refusal<P: Program>(multi: &Multi, spread: bool, site: &Site<'_>) -> (Output,
         return (reply, Status::Ready);
     };
     if spread {
-        P::refuse_slot(SEVERAL, header.resp3, &mut reply);
+        P::refuse_slot(too_spread::<P>(header.command), header.resp3, &mut reply);
         return (reply, Status::Ready);
     }
     let (Some(slots), Some(gap)) = (&site.slots, gap_of::<P>(multi)) else {

@@ -202,12 +202,11 @@ impl Execs {
         Some(held)
     }
 
-    /// The embedder has executed a transaction; its reply is all of `reply`.
+    /// The embedder has executed a transaction, and this is its reply; `None`: it was not executed.
     pub(super) fn on_end(
         &mut self,
         mut held: HeldExec,
-        header: &Header,
-        reply: Output,
+        reply: Option<(&Header, Output)>,
         site: &Site<'_>,
     ) -> Ran {
         self.running -= 1;
@@ -228,7 +227,9 @@ impl Execs {
         };
         self.keep(held.scratch);
         let mut replies = Box::<Batch>::default();
-        replies.push_reply(*header, reply);
+        if let Some((header, reply)) = reply {
+            replies.push_reply(*header, reply);
+        }
         Ran {
             held: tickets,
             writes,

@@ -11,6 +11,7 @@ use crate::program::Context;
 use crate::shard::{ExpirySetting, NewValue};
 use crate::worker::Outcome;
 use crate::worker::chains::ChainHost;
+use crate::worker::linear::Linear;
 use rufous_base::{Args, ConnId};
 use std::collections::BTreeSet;
 
@@ -59,6 +60,7 @@ struct Rig {
     out: Out,
     now: Now,
     chains: Option<ChainHost>,
+    linear: Linear,
     /// The tickets of the owners.
     tickets: LockTable<()>,
 }
@@ -76,6 +78,7 @@ impl Rig {
             out: Out::new(WORKERS),
             now: Now::default(),
             chains: None,
+            linear: Linear::default(),
             tickets: LockTable::default(),
         }
     }
@@ -86,6 +89,7 @@ impl Rig {
             now: self.now,
             chains,
             placement: &self.placement,
+            linear: &self.linear,
             awaits_nodes: false,
         });
         let mut site = Site {
@@ -347,7 +351,8 @@ fn a_touched_watch_ends_the_visits_and_the_transaction_writes_nothing() {
     assert!(held.dirty && rig.spanning.next_held().is_none());
     assert_eq!(rig.spanning.len(), 1, "it runs");
     let header = request().requests[0].header;
-    let calls = rig.on(|spanning, site| spanning.on_end(held, &header, Output::default(), site));
+    let calls =
+        rig.on(|spanning, site| spanning.on_end(held, Some((&header, Output::default())), site));
     assert!(
         matches!(releases(&calls)[..], [(0, 0, Finish::LetGo)]),
         "{calls:?}"

@@ -285,7 +285,9 @@ impl World {
                         self.workers[w].end_wait(header.conn, WaitEnd::Gone);
                     }
                 }
-                Outcome::Lost(_) => unreachable!("there is no log here"),
+                Outcome::Lost(_) | Outcome::Transacted(_) => {
+                    unreachable!("there is no log here, and no other node")
+                }
             }
         }
     }

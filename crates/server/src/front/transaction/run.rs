@@ -9,7 +9,7 @@ use super::plan::looks_at_all_keys;
 use crate::cluster::redirect::Door;
 use crate::command::{Dispatch, SessionRun};
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
-use rufous_base::{Args, ConnId, Effects, Now, Output};
+use rufous_base::{Args, Effects, Now, Output};
 use rufous_command::{DataCommands, Failure, Queued, Reply};
 use rufous_kernel::batch::Header;
 use rufous_kernel::lock::KeyName;
@@ -35,7 +35,7 @@ pub(crate) struct Running {
     too_much: bool,
     held: Option<HeldExec>,
     /// `COMMIT` runs it: its commands carry their databases, and monitors have seen them.
-    begun: bool,
+    pub(super) begun: bool,
     /// A watched key was touched.
     dirty: bool,
     pub(super) watcher: WatchId,
@@ -66,6 +66,10 @@ impl Session<'_> {
         if let Some(failure) = self.local.front.refusal_of_changes(now, flags, grows) {
             self.local.front.end_transaction(self.conn);
             return Err(discarded(&failure));
+        }
+        if let Some(begun) = self.local.front.apart(now).exec(self.conn) {
+            self.pending = begun.is_ok();
+            return begun;
         }
         if let Some(failure) = self.refused_queue(now)? {
             self.local.front.end_transaction(self.conn);
@@ -179,6 +183,10 @@ impl Front {
         };
         let (conn, mut out) = (running.header.conn, std::mem::take(&mut running.out));
         let (dirty, resumed, unserved) = (held.dirty, held.resumed, held.unserved);
+        if !dirty && !resumed && self.apart(now).takes_by_now(&mut running) {
+            self.kernel.drop_held(held, now);
+            return self.apart(now).exec_late(running, fx);
+        }
         let held = running.held.insert(held);
         held.admit();
         if resumed {
@@ -289,16 +297,6 @@ impl Front {
         }
     }
 
-    /// Shows monitors that a transaction ended.
-    fn show_exec(&mut self, now: Now, conn: ConnId) {
-        if self.shared.has_monitors()
-            && let Some(exec) = self.table.find(b"exec")
-        {
-            let args = Args::new(b"exec", &[(0, 4)], &mut []);
-            self.feed_monitors(now, conn, self.table.spec(exec), &args);
-        }
-    }
-
     /// Runs commands until the last, or until one has to wait for other workers: then false. The
     /// reply begins at `from`.
     fn run_list(
@@ -367,7 +365,7 @@ impl Front {
     }
 
     /// A command that had only been queued is run.
-    fn show_queued(&mut self, now: Now, header: &Header, args: &Args<'_>) {
+    pub(super) fn show_queued(&mut self, now: Now, header: &Header, args: &Args<'_>) {
         let spec = self.table.spec(header.command);
         if self.shared.has_monitors() && monitor::shows(spec) {
             self.feed_monitors(now, header.conn, spec, args);

@@ -103,7 +103,11 @@ type Kind = (&'static str, Class, Body);
 /// All kinds, by name.
 pub(crate) fn all() -> Vec<(&'static str, Class, Envelope)> {
     let kinds = control().into_iter().chain(of_slots()).chain(gossip());
-    let kinds = kinds.chain(forwarded()).chain(clocks()).chain(proofs());
+    let kinds = kinds
+        .chain(forwarded())
+        .chain(clocks())
+        .chain(letters())
+        .chain(proofs());
     kinds
         .map(|(name, class, body)| (name, class, envelope(body)))
         .collect()
@@ -215,6 +219,25 @@ fn held() -> Learned {
         keeps_all: true,
         epoch: 0,
     }
+}
+
+fn letters() -> Vec<Kind> {
+    let letter = Letter {
+        from_slot: 0,
+        from_since: 0,
+        to_slot: 16_384,
+        to_since: 300,
+        message: vec![1, 2, 3].into(),
+    };
+    let between = Letter {
+        from_slot: 8,
+        from_since: 1 << 40,
+        ..letter.clone()
+    };
+    vec![
+        ("letter", Class::Chain, Body::Letter(letter)),
+        ("letter-between", Class::Chain, Body::Letter(between)),
+    ]
 }
 
 fn clocks() -> Vec<Kind> {

@@ -4,6 +4,7 @@ use super::super::slots::{PERIOD_US, Unserved};
 use super::*;
 use crate::batch::Status;
 use crate::worker::chains::{ChainHost, SlotView, tests as chains};
+use crate::worker::linear::Linear;
 use rufous_base::limits::SLOT_PATIENCE_US;
 use rufous_chain::Refused;
 use rufous_mapping::NodeNo;
@@ -59,6 +60,7 @@ fn requests_that_wait_for_slots_of_another_node_go_there_whole() {
             now: at(1),
             chains: &host,
             placement: store.placement,
+            linear: &Linear::default(),
             awaits_nodes: false,
         };
         waits.on_slots::<Values>(&view, store);

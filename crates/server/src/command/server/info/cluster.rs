@@ -9,7 +9,7 @@ use rufous_base::Now;
 use rufous_base::figures::Figure;
 use rufous_cluster::figures::ForwardFigures;
 use rufous_kernel::replicate::gossip::Figures as Gossip;
-use rufous_kernel::worker::ChainFigures;
+use rufous_kernel::worker::{ChainFigures, LinearFigures};
 
 pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) {
     let Some(cluster) = &local.shared().cluster else {
@@ -55,6 +55,7 @@ pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) 
     field(out, "cluster_slots_continued_with_loss", seen.lossy);
     field(out, "cluster_mappings_refused", seen.refused);
     fields(out, ChainFigures::FIGURES, &all.peers.chains);
+    fields(out, LinearFigures::FIGURES, &all.peers.transactions);
     gossip(out, all);
     sessions(out, all);
     clocks(out, all);

@@ -1,0 +1,448 @@
+//! Transactions over slots: from the commands of a client to the body that slots execute, and from what they tell to the
+//! client's reply.
+//!
+//! A command whose keys are of one slot is executed there. One that treats each of its keys by itself is taken apart, a
+//! command for each slot. Others cannot be part of such a transaction: no slot has all of their keys.
+
+use crate::splitting::elements;
+use rufous_base::slot::slot_of;
+use rufous_base::{Args, Output};
+use rufous_kernel::body::{self, At, Deed};
+use rufous_resp::encode;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The limit of slots that one transaction visits: it visits them one by one.
+pub const MOST_SLOTS: usize = 256;
+
+/// The limit of a body's size: each slot keeps it until the transaction is over.
+pub const MOST_BYTES: usize = 4 << 20;
+
+/// How a command may be taken apart, and its replies joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Not at all.
+    Whole,
+    /// All its arguments are keys, and its reply is a number: their sum.
+    Sum,
+    /// All its arguments are keys, and its reply has an element for each.
+    Elements,
+    /// Its arguments are keys with their values, and its reply is OK.
+    Pairs,
+    /// The same, if none of the keys exists: then its reply is 1, otherwise 0.
+    PairsIfMissing,
+}
+
+/// What is known of a command.
+#[derive(Clone, Copy, Debug)]
+pub struct What<'n> {
+    /// In the table of commands, which may have it as a part of another one's.
+    pub name: &'n str,
+    pub shape: Shape,
+    /// It may change its keys.
+    pub writes: bool,
+}
+
+/// Why commands cannot be a transaction over slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The keys of a command are of several slots.
+    Apart,
+    /// It decides whether others are executed.
+    Decides,
+    TooManySlots,
+    TooLarge,
+}
+
+/// Where the reply to a command comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    /// It is known.
+    Known(Vec<u8>),
+    Of(u16),
+    Sum(BTreeSet<u16>),
+    /// The slot of each element.
+    Elements(Vec<u16>),
+    /// One of these replies, all the same unless one is an error.
+    Same(BTreeSet<u16>),
+    /// The same, as the number one.
+    One(BTreeSet<u16>),
+}
+
+/// How the client's reply is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pieces: Vec<Piece>,
+    /// It is an array of the pieces; otherwise there is one piece.
+    is_list: bool,
+}
+
+/// A transaction while its commands are added.
+#[derive(Debug)]
+pub struct Composer {
+    body: Vec<u8>,
+    /// Whether any command writes the key.
+    keys: BTreeMap<Box<[u8]>, bool>,
+    plan: Plan,
+}
+
+impl Composer {
+    /// `is_list`: the client's reply is an array.
+    pub fn new(is_list: bool) -> Self {
+        Self {
+            body: body::begin(),
+            keys: BTreeMap::new(),
+            plan: Plan {
+                pieces: Vec::new(),
+                is_list,
+            },
+        }
+    }
+
+    /// Adds a command that has its reply already.
+    pub fn add_known(&mut self, reply: &[u8]) {
+        self.plan.pieces.push(Piece::Known(reply.into()));
+    }
+
+    /// Adds a condition, or what is to be done about watches, for the slot of a key.
+    pub fn add_deed(&mut self, at: At, deed: Deed, key: &[u8]) {
+        let at = (slot_of(key), at);
+        body::put(&mut self.body, at, deed, [key].into_iter());
+        self.keys.entry(key.into()).or_default();
+    }
+
+    /// Adds a command; `keys`: its arguments that are keys; `writes`: it may change them.
+    pub fn add(
+        &mut self,
+        at: At,
+        what: &What<'_>,
+        args: &Args<'_>,
+        keys: &[u32],
+    ) -> Result<(), Refusal> {
+        let slot = |at: &u32| slot_of(args.get(*at as usize));
+        let slots: BTreeSet<u16> = keys.iter().map(slot).collect();
+        for at in keys {
+            let of = self.keys.entry(args.get(*at as usize).into()).or_default();
+            *of |= what.writes;
+        }
+        let is_decision = what.shape == Shape::PairsIfMissing;
+        if is_decision && self.plan.is_list && slots.len() > 1 {
+            return Err(Refusal::Decides);
+        }
+        match (slots.len(), keys.first()) {
+            (0, _) | (_, None) => return Err(Refusal::Apart),
+            (1, Some(first)) => {
+                let key = u8::try_from(*first).map_err(|_| Refusal::Apart)?;
+                let deed = Deed::Run { key };
+                let name = [what.name.as_bytes()].into_iter();
+                let words: Vec<_> = name.chain(args.iter_from(0)).collect();
+                let of = slot(first);
+                body::put(&mut self.body, (of, at), deed, words.into_iter());
+                self.plan.pieces.push(Piece::Of(of));
+            }
+            _ => self.add_apart(at, what, args, keys)?,
+        }
+        if self.body.len() > MOST_BYTES {
+            return Err(Refusal::TooLarge);
+        }
+        Ok(())
+    }
+
+    /// Adds a command for each slot of the keys.
+    fn add_apart(
+        &mut self,
+        at: At,
+        what: &What<'_>,
+        args: &Args<'_>,
+        keys: &[u32],
+    ) -> Result<(), Refusal> {
+        let shape = what.shape;
+        let has_values = matches!(shape, Shape::Pairs | Shape::PairsIfMissing);
+        let mut words = BTreeMap::<u16, Vec<&[u8]>>::new();
+        for arg in keys {
+            let key = args.get(*arg as usize);
+            let of = words.entry(slot_of(key));
+            let of = of.or_insert_with(|| vec![what.name.as_bytes(), args.get(0)]);
+            of.push(key);
+            if has_values {
+                of.push(args.get(*arg as usize + 1));
+            }
+            if shape == Shape::PairsIfMissing {
+                let found: [&[u8]; 2] = [key, b":0\r\n"];
+                let to = (slot_of(key), at);
+                body::put(&mut self.body, to, Deed::Missing, found.into_iter());
+            }
+        }
+        let slots: BTreeSet<u16> = words.keys().copied().collect();
+        for (slot, words) in words {
+            let deed = Deed::Run { key: 1 };
+            body::put(&mut self.body, (slot, at), deed, words.into_iter());
+        }
+        let each = keys.iter().map(|at| slot_of(args.get(*at as usize)));
+        self.plan.pieces.push(match shape {
+            Shape::Whole => return Err(Refusal::Apart),
+            Shape::Sum => Piece::Sum(slots),
+            Shape::Elements => Piece::Elements(each.collect()),
+            Shape::Pairs => Piece::Same(slots),
+            Shape::PairsIfMissing => Piece::One(slots),
+        });
+        Ok(())
+    }
+
+    /// The body, the keys and whether they are written, and how the reply is made.
+    #[expect(clippy::type_complexity, reason = "three things, each once")]
+    pub fn finish(self) -> Result<(Vec<u8>, BTreeMap<Box<[u8]>, bool>, Plan), Refusal> {
+        let slots: BTreeSet<u16> = self.keys.keys().map(|key| slot_of(key)).collect();
+        if slots.len() > MOST_SLOTS {
+            return Err(Refusal::TooManySlots);
+        }
+        Ok((self.body, self.keys, self.plan))
+    }
+}
+
+impl Plan {
+    /// The client's reply, from what the slots have told. `None`: they have told something else.
+    pub fn reply(&self, told: &[u8]) -> Option<Output> {
+        let mut slots = BTreeMap::new();
+        for (slot, replies) in body::told(told)? {
+            slots.insert(slot, replies.into_iter());
+        }
+        let mut out = Output::default();
+        if self.is_list {
+            encode::array(&mut out.bytes, self.pieces.len());
+        }
+        for piece in &self.pieces {
+            let mut next = |slot: &u16| slots.get_mut(slot)?.next();
+            piece.write(&mut next, &mut out)?;
+        }
+        Some(out)
+    }
+}
+
+impl Piece {
+    fn write<'t>(
+        &self,
+        next: &mut impl FnMut(&u16) -> Option<&'t [u8]>,
+        out: &mut Output,
+    ) -> Option<()> {
+        match self {
+            Self::Known(reply) => put(reply, out),
+            Self::Of(slot) => put(next(slot)?, out),
+            Self::Sum(slots) => {
+                let replies = all(slots, next)?;
+                match error(&replies) {
+                    Some(error) => put(error, out),
+                    None => {
+                        let numbers: Option<Vec<i64>> = replies.into_iter().map(number).collect();
+                        encode::integer(&mut out.bytes, numbers?.into_iter().sum());
+                    }
+                }
+            }
+            Self::Elements(places) => {
+                let slots: BTreeSet<u16> = places.iter().copied().collect();
+                let replies = all(&slots, next)?;
+                if let Some(error) = error(&replies) {
+                    put(error, out);
+                    return Some(());
+                }
+                let mut of = BTreeMap::new();
+                for (slot, reply) in slots.into_iter().zip(replies) {
+                    let each = elements(reply)?.into_iter();
+                    of.insert(slot, each.filter_map(|range| reply.get(range)));
+                }
+                encode::array(&mut out.bytes, places.len());
+                for slot in places {
+                    out.bytes.extend_from_slice(of.get_mut(slot)?.next()?);
+                }
+            }
+            Self::Same(slots) => {
+                let replies = all(slots, next)?;
+                let one = error(&replies).or(replies.first().copied());
+                put(one?, out);
+            }
+            Self::One(slots) => {
+                let replies = all(slots, next)?;
+                match error(&replies) {
+                    Some(error) => put(error, out),
+                    None => encode::integer(&mut out.bytes, 1),
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+/// Appends a reply; one that is an error counts as one.
+fn put(reply: &[u8], out: &mut Output) {
+    if reply.starts_with(b"-") {
+        out.begin_error();
+    }
+    out.bytes.extend_from_slice(reply);
+}
+
+fn all<'t>(
+    slots: &BTreeSet<u16>,
+    next: &mut impl FnMut(&u16) -> Option<&'t [u8]>,
+) -> Option<Vec<&'t [u8]>> {
+    slots.iter().map(next).collect()
+}
+
+fn error<'t>(replies: &[&'t [u8]]) -> Option<&'t [u8]> {
+    let mut replies = replies.iter().copied();
+    replies.find(|reply| reply.starts_with(b"-"))
+}
+
+fn number(reply: &[u8]) -> Option<i64> {
+    let digits = reply.strip_prefix(b":")?.strip_suffix(b"\r\n")?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rufous_base::Span;
+
+    /// Calls `act` with a request of these words.
+    fn with<R>(words: &[&str], act: impl FnOnce(&Args<'_>) -> R) -> R {
+        let (mut bytes, mut spans) = (Vec::new(), Vec::<Span>::new());
+        for word in words {
+            spans.push((bytes.len() as u32, word.len() as u32));
+            bytes.extend_from_slice(word.as_bytes());
+        }
+        act(&Args::new(&bytes, &spans, &mut []))
+    }
+
+    const AT: At = At {
+        db: 0,
+        resp3: false,
+        quiet: false,
+    };
+
+    fn what(shape: Shape) -> What<'static> {
+        What {
+            name: "name",
+            shape,
+            writes: true,
+        }
+    }
+
+    fn add(composer: &mut Composer, shape: Shape, words: &[&str], keys: &[u32]) {
+        let added = with(words, |args| composer.add(AT, &what(shape), args, keys));
+        assert_eq!(added, Ok(()), "{words:?}");
+    }
+
+    /// What slots tell that execute each command with `run`, those of higher slots last.
+    fn tell(body: &[u8], run: impl Fn(&[&[u8]]) -> String) -> Vec<u8> {
+        let mut slots = BTreeMap::<u16, Vec<Vec<u8>>>::new();
+        for command in body::commands(body).expect("a body") {
+            let words = command.words.iter();
+            let words: Vec<_> = words
+                .map(|(at, len)| &body[*at as usize..][..*len as usize])
+                .collect();
+            let of = slots.entry(command.slot).or_default();
+            if matches!(command.deed, Deed::Run { .. }) {
+                assert_eq!(words[0], b"name");
+                of.push(run(&words[1..]).into_bytes());
+            }
+        }
+        let told = slots
+            .iter()
+            .map(|(slot, replies)| body::tell(*slot, replies));
+        told.flatten().collect()
+    }
+
+    fn text(out: Option<Output>) -> String {
+        String::from_utf8(out.expect("a reply").to_vec()).expect("text")
+    }
+
+    #[test]
+    fn replies_have_the_order_of_the_commands() {
+        let mut composer = Composer::new(true);
+        add(&mut composer, Shape::Whole, &["SET", "a", "1"], &[1]);
+        add(&mut composer, Shape::Whole, &["GET", "b"], &[1]);
+        composer.add_known(b"+PONG\r\n");
+        add(&mut composer, Shape::Whole, &["GET", "a"], &[1]);
+        let (body, keys, plan) = composer.finish().expect("a transaction");
+        assert_eq!(keys.len(), 2);
+        let told = tell(&body, |words| {
+            let last = String::from_utf8_lossy(words[words.len() - 1]);
+            format!("+{}{last}\r\n", words[0][0] as char)
+        });
+        let reply = text(plan.reply(&told));
+        assert_eq!(reply, "*4\r\n+S1\r\n+Gb\r\n+PONG\r\n+Ga\r\n");
+        assert!(plan.reply(&told[..told.len() - 1]).is_none());
+        assert!(plan.reply(&[]).is_none());
+    }
+
+    #[test]
+    fn commands_of_several_slots_are_taken_apart() {
+        let mut composer = Composer::new(true);
+        let keys = ["MGET", "a", "b", "{a}2", "c"];
+        add(&mut composer, Shape::Elements, &keys, &[1, 2, 3, 4]);
+        let keys = ["DEL", "a", "b", "{a}2", "c"];
+        add(&mut composer, Shape::Sum, &keys, &[1, 2, 3, 4]);
+        let pairs = ["MSET", "a", "1", "b", "2", "{a}2", "3"];
+        add(&mut composer, Shape::Pairs, &pairs, &[1, 3, 5]);
+        let (body, _, plan) = composer.finish().expect("a transaction");
+        let told = tell(&body, |words| match words[0] {
+            b"DEL" => format!(":{}\r\n", words.len() - 1),
+            b"MSET" => {
+                let values: Vec<_> = words[1..].iter().map(|word| word.len()).collect();
+                assert!(values.len() % 2 == 0);
+                "+OK\r\n".to_owned()
+            }
+            _ => {
+                let keys = words[1..].iter().map(|key| {
+                    let key = String::from_utf8_lossy(key);
+                    format!("${}\r\n{key}\r\n", key.len())
+                });
+                format!("*{}\r\n{}", words.len() - 1, keys.collect::<String>())
+            }
+        });
+        let mget = "*4\r\n$1\r\na\r\n$1\r\nb\r\n$4\r\n{a}2\r\n$1\r\nc\r\n";
+        let all = format!("*3\r\n{mget}:4\r\n+OK\r\n");
+        assert_eq!(text(plan.reply(&told)), all);
+    }
+
+    #[test]
+    fn an_error_of_one_slot_is_the_reply() {
+        let mut composer = Composer::new(false);
+        let pairs = ["MSET", "a", "1", "b", "2"];
+        add(&mut composer, Shape::Pairs, &pairs, &[1, 3]);
+        let (body, _, plan) = composer.finish().expect("a transaction");
+        let told = tell(&body, |words| match words[1] {
+            b"a" => "-OOM\r\n".to_owned(),
+            _ => "+OK\r\n".to_owned(),
+        });
+        let reply = plan.reply(&told).expect("a reply");
+        assert!(reply.is_error((0, 0)));
+        assert_eq!(reply.to_vec(), b"-OOM\r\n");
+    }
+
+    #[test]
+    fn what_has_no_slot_is_refused() {
+        let refused = |is_list, shape, words: &[&str], keys: &[u32]| {
+            let mut composer = Composer::new(is_list);
+            let added = with(words, |args| composer.add(AT, &what(shape), args, keys));
+            added.and(composer.finish().map(|_| ())).err()
+        };
+        let rename = ["RENAME", "a", "b"];
+        let apart = refused(true, Shape::Whole, &rename, &[1, 2]);
+        assert_eq!(apart, Some(Refusal::Apart));
+        let same = ["RENAME", "a", "{a}b"];
+        assert_eq!(refused(true, Shape::Whole, &same, &[1, 2]), None);
+        let pairs = ["MSETNX", "a", "1", "b", "2"];
+        let shape = Shape::PairsIfMissing;
+        let decides = refused(true, shape, &pairs, &[1, 3]);
+        assert_eq!(decides, Some(Refusal::Decides));
+        assert_eq!(refused(false, shape, &pairs, &[1, 3]), None);
+        let value = "v".repeat(MOST_BYTES);
+        let large = refused(true, Shape::Whole, &["SET", "a", &value], &[1]);
+        assert_eq!(large, Some(Refusal::TooLarge));
+        let names: Vec<String> = (0..MOST_SLOTS * 2).map(|n| n.to_string()).collect();
+        let mut words = vec!["DEL"];
+        words.extend(names.iter().map(|name| &**name));
+        let keys: Vec<u32> = (1..words.len() as u32).collect();
+        let many = refused(true, Shape::Sum, &words, &keys);
+        assert_eq!(many, Some(Refusal::TooManySlots));
+    }
+}

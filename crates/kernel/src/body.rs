@@ -1,0 +1,264 @@
+//! The body of a linear transaction: its commands, each for one slot, as bytes; and what a slot tells of them.
+//!
+//! A slot executes its commands in order when the transaction is applied there, on its own keys alone. Conditions are
+//! looked at before, when the slot admits the transaction: where one fails, no slot executes anything.
+
+use crate::effect::{byte, put_varint, slice, varint};
+use rufous_base::Span;
+use rufous_base::limits::SLOTS;
+
+/// The first byte of a body.
+const VERSION: u8 = 1;
+
+/// What a slot does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Executes the command with the name that is the first word; the others are its arguments, and this one of them is
+    /// its first key.
+    Run { key: u8 },
+    /// The key, the only word, is missing; otherwise the client is told the second word.
+    Missing,
+    /// The key, the only word, was not touched since this watcher of the node that sends the transaction began to watch
+    /// it; otherwise the client is told a null array. `since`: what [`Deed::Watch`] told; 0: the client's node recorded the
+    /// watch itself.
+    Untouched { watcher: u64, since: u64 },
+    /// Records that this watcher of the sending node watches the key, the only word, and tells the epoch since which the
+    /// slot's chain is unchanged. Watchers end with their watches: the next ones of a client have another number, so that
+    /// an end which arrives late ends nothing else.
+    Watch { watcher: u64 },
+    /// Ends all its watches here.
+    Unwatch { watcher: u64 },
+}
+
+const RUN: u8 = 1;
+const MISSING: u8 = 2;
+const UNTOUCHED: u8 = 3;
+const WATCH: u8 = 4;
+const UNWATCH: u8 = 5;
+
+/// A command or condition for one slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    pub slot: u16,
+    pub db: u8,
+    pub resp3: bool,
+    /// The reply is not wanted: it is OK, or an error.
+    pub quiet: bool,
+    pub deed: Deed,
+    /// Its words in the body.
+    pub words: Vec<Span>,
+}
+
+/// Begins a body.
+pub fn begin() -> Vec<u8> {
+    vec![VERSION]
+}
+
+/// Where and how a command is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At {
+    pub db: u8,
+    pub resp3: bool,
+    pub quiet: bool,
+}
+
+/// Appends a command; `words` are bytes of its own.
+pub fn put<'w>(
+    body: &mut Vec<u8>,
+    (slot, at): (u16, At),
+    deed: Deed,
+    words: impl ExactSizeIterator<Item = &'w [u8]>,
+) {
+    body.extend_from_slice(&slot.to_be_bytes());
+    let flags = u8::from(at.resp3) | u8::from(at.quiet) << 1;
+    body.extend_from_slice(&[at.db, flags]);
+    match deed {
+        Deed::Run { key } => body.extend_from_slice(&[RUN, key]),
+        Deed::Missing => body.push(MISSING),
+        Deed::Untouched { watcher, since } => {
+            body.push(UNTOUCHED);
+            put_varint(body, watcher);
+            put_varint(body, since);
+        }
+        Deed::Watch { watcher } => {
+            body.push(WATCH);
+            put_varint(body, watcher);
+        }
+        Deed::Unwatch { watcher } => {
+            body.push(UNWATCH);
+            put_varint(body, watcher);
+        }
+    }
+    put_varint(body, words.len() as u64);
+    for word in words {
+        put_varint(body, word.len() as u64);
+        body.extend_from_slice(word);
+    }
+}
+
+/// The commands of a body; `None`: it is not one.
+pub fn commands(body: &[u8]) -> Option<Vec<Command>> {
+    let mut rest = body.strip_prefix(&[VERSION])?;
+    let mut all = Vec::new();
+    while !rest.is_empty() {
+        all.push(command(body, &mut rest)?);
+    }
+    Some(all)
+}
+
+fn command(body: &[u8], rest: &mut &[u8]) -> Option<Command> {
+    let slot = u16::from_be_bytes([byte(rest).ok()?, byte(rest).ok()?]);
+    let (db, flags) = (byte(rest).ok()?, byte(rest).ok()?);
+    let is_db = usize::from(db) < rufous_base::limits::DATABASES;
+    if usize::from(slot) >= SLOTS || !is_db || flags > 3 {
+        return None;
+    }
+    let deed = match byte(rest).ok()? {
+        RUN => Deed::Run {
+            key: byte(rest).ok()?,
+        },
+        MISSING => Deed::Missing,
+        UNTOUCHED => Deed::Untouched {
+            watcher: varint(rest).ok()?,
+            since: varint(rest).ok()?,
+        },
+        WATCH => Deed::Watch {
+            watcher: varint(rest).ok()?,
+        },
+        UNWATCH => Deed::Unwatch {
+            watcher: varint(rest).ok()?,
+        },
+        _ => return None,
+    };
+    let count = varint(rest).ok()?;
+    let mut words = Vec::new();
+    for _ in 0..count {
+        let len = varint(rest).ok()?;
+        let start = body.len() - rest.len();
+        let word = slice(rest, len).ok()?;
+        words.push((u32::try_from(start).ok()?, word.len() as u32));
+    }
+    let least = match deed {
+        Deed::Run { key } => usize::from(key) + 2,
+        Deed::Missing => 2,
+        Deed::Untouched { .. } | Deed::Watch { .. } | Deed::Unwatch { .. } => 1,
+    };
+    (words.len() >= least).then_some(Command {
+        slot,
+        db,
+        resp3: flags & 1 > 0,
+        quiet: flags & 2 > 0,
+        deed,
+        words,
+    })
+}
+
+/// What a slot tells: the replies to its commands, in order.
+pub fn tell(slot: u16, replies: &[Vec<u8>]) -> Vec<u8> {
+    let mut told = slot.to_be_bytes().to_vec();
+    put_varint(&mut told, replies.len() as u64);
+    for reply in replies {
+        put_varint(&mut told, reply.len() as u64);
+        told.extend_from_slice(reply);
+    }
+    told
+}
+
+/// Slots, with their replies.
+pub type Told<'t> = Vec<(u16, Vec<&'t [u8]>)>;
+
+/// What all slots have told, one after the other; `None`: it is not that.
+pub fn told(mut all: &[u8]) -> Option<Told<'_>> {
+    let rest = &mut all;
+    let mut slots = Vec::new();
+    while !rest.is_empty() {
+        let slot = u16::from_be_bytes([byte(rest).ok()?, byte(rest).ok()?]);
+        let count = varint(rest).ok()?;
+        let mut replies = Vec::new();
+        for _ in 0..count {
+            let len = varint(rest).ok()?;
+            replies.push(slice(rest, len).ok()?);
+        }
+        slots.push((slot, replies));
+    }
+    Some(slots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body() -> Vec<u8> {
+        let mut body = begin();
+        let at = |db, resp3| At {
+            db,
+            resp3,
+            quiet: !resp3,
+        };
+        let set: [&[u8]; 4] = [b"set", b"SET", b"k", b"v"];
+        let run = Deed::Run { key: 1 };
+        put(&mut body, (7, at(3, true)), run, set.into_iter());
+        let missing: [&[u8]; 2] = [b"k", b":0\r\n"];
+        let to = (16_383, at(0, false));
+        put(&mut body, to, Deed::Missing, missing.into_iter());
+        let watched: [&[u8]; 1] = [b""];
+        let (watcher, since) = (1 << 40, 300);
+        let deed = Deed::Untouched { watcher, since };
+        put(&mut body, (0, at(15, false)), deed, watched.into_iter());
+        body
+    }
+
+    #[test]
+    fn a_body_is_read_as_it_was_written() {
+        let body = body();
+        let all = commands(&body).expect("a body");
+        let words = |at: usize| -> Vec<&[u8]> {
+            let words = all[at].words.iter();
+            words
+                .map(|(at, len)| &body[*at as usize..][..*len as usize])
+                .collect()
+        };
+        assert_eq!(words(0), [&b"set"[..], b"SET", b"k", b"v"]);
+        assert_eq!(words(1), [&b"k"[..], b":0\r\n"]);
+        assert_eq!(words(2), [&b""[..]]);
+        let first = &all[0];
+        assert_eq!((first.slot, first.db), (7, 3));
+        assert_eq!((first.resp3, first.quiet), (true, false));
+        assert_eq!((all[1].resp3, all[1].quiet), (false, true));
+        assert_eq!(first.deed, Deed::Run { key: 1 });
+        let (watcher, since) = (1 << 40, 300);
+        assert_eq!(all[2].deed, Deed::Untouched { watcher, since });
+    }
+
+    #[test]
+    fn what_is_cut_or_out_of_range_is_no_body() {
+        let body = body();
+        let ends = [1, 20, 33];
+        for len in 0..body.len() {
+            let is_whole = commands(&body[..len]).is_some();
+            assert!(!is_whole || ends.contains(&len), "{len}");
+        }
+        let wrong = |at: usize, to: u8| {
+            let mut body = body.clone();
+            body[at] = to;
+            commands(&body)
+        };
+        assert_eq!(wrong(0, 2), None);
+        assert_eq!(wrong(1, 0x40), None, "a slot");
+        assert_eq!(wrong(3, 16), None, "a database");
+        assert_eq!(wrong(4, 4), None, "a flag");
+        assert_eq!(wrong(5, 9), None, "a deed");
+        assert_eq!(wrong(6, 3), None, "a key behind the words");
+        assert!(wrong(6, 2).is_some());
+    }
+
+    #[test]
+    fn what_slots_tell_follows_one_another() {
+        let mut all = tell(3, &[b"+OK\r\n".to_vec(), Vec::new()]);
+        all.extend(tell(9, &[]));
+        let expected: Told<'_> = vec![(3, vec![b"+OK\r\n", b""]), (9, vec![])];
+        assert_eq!(told(&all), Some(expected));
+        assert_eq!(told(&all[..4]), None);
+        assert_eq!(told(&[]), Some(Vec::new()));
+    }
+}

@@ -1,0 +1,397 @@
+//! Linear transactions at a worker ([`rufous_linear`] has the protocol): the heads of its slots that have transactions,
+//! and the transactions of its own clients.
+//!
+//! A slot's book is kept with its keys, in a database of the shard that clients do not see: so its chain, log and
+//! snapshots have it, and whichever node becomes the head goes on from it. A message of a head leaves when the copies
+//! and the log have what the head has recorded, as a reply does.
+//!
+//! A key of a transaction that is prepared is taken: other requests for it wait as for a slot that is not served
+//! ([`super::parking`]), and hold nothing meanwhile. A transaction, the other way round, is not prepared before commands
+//! over several workers let go of its keys. These never wait for a transaction while they hold keys, so that nothing
+//! waits in a circle.
+//!
+//! Invariants:
+//! 1. A head acts only while this node serves its slot, and is made of the book again when the slot's chain has changed.
+//! 2. While a slot's book is not empty, this node answers no reads of it as a mere copy: the head may have prepared what
+//!    has been applied elsewhere.
+//! 3. Messages may be lost. Heads and origins send them again from time to time, as long as a transaction is not over.
+//!
+//! `letter` has the messages with their senders and receivers, `keys` how a slot executes its commands, and `running`
+//! the worker's part.
+
+mod keys;
+mod letter;
+mod running;
+#[cfg(test)]
+mod tests;
+
+pub use letter::{Letter, Place, Posted};
+pub(super) use running::Heads;
+
+use crate::batch::Header;
+use crate::planted::{self, Planted};
+use crate::shard::{Shard, WatchId};
+use letter::worker_of;
+use rufous_base::Now;
+use rufous_base::limits::SLOTS;
+use rufous_base::slot::slot_of;
+use rufous_linear::access::Access;
+use rufous_linear::codec::Coded;
+use rufous_linear::{Book, Entry, Head, Origin, TxnId};
+use rufous_mapping::{Mapping, NodeNo};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// After so long messages are sent again of transactions that make no progress; then after twice as long each time, up
+/// to the second. Most often nothing was lost, and nodes are busy.
+const AGAIN_US: u64 = 200_000;
+const AGAIN_LAST_US: u64 = 3_200_000;
+
+/// The bits of a watcher's number at its node.
+const NUMBER_BITS: u32 = 48;
+
+/// A slot that this node heads, with transactions.
+#[derive(Debug)]
+struct Seat {
+    /// The epoch since which its chain is unchanged.
+    since: u64,
+    head: Head<Access>,
+    /// It has served, and gone on from its book.
+    is_started: bool,
+}
+
+/// A client of this worker whose transaction has no outcome yet.
+#[derive(Debug)]
+struct Client {
+    /// `None`: no client waits for the outcome.
+    header: Option<Header>,
+    first: u16,
+}
+
+/// How a transaction of a client has ended.
+#[derive(Clone, Debug)]
+pub struct Transacted {
+    pub header: Header,
+    /// `None`: it is not known.
+    pub is_committed: Option<bool>,
+    /// What its slots have told ([`crate::body::told`]), or the client's reply where it was aborted.
+    pub told: Arc<[u8]>,
+}
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub(super) struct Linear {
+    seats: BTreeMap<u16, Seat>,
+    /// Slots whose books are not empty and have no head here: this node has mere copies of them, or does not answer for
+    /// them yet.
+    open: BTreeSet<u16>,
+    /// The node's number and start.
+    own: Option<(NodeNo, u64)>,
+    origin: Option<Origin<Access>>,
+    clients: BTreeMap<TxnId, Client>,
+    /// Letters for heads and origins of this worker.
+    inbox: VecDeque<(NodeNo, Letter)>,
+    posted: Vec<Posted>,
+    /// Commands over several workers have let go of keys.
+    is_freed: bool,
+    /// What was under way at the last look: at a slot, or with an origin.
+    before: BTreeSet<(Option<u16>, TxnId)>,
+    /// Slots and origins of which something is under way for longer: when they send again, and the pause before that.
+    pauses: BTreeMap<Option<u16>, (u64, u64)>,
+    look_us: u64,
+    /// Watchers of keys here, of clients of nodes that had to ask for that.
+    watchers: BTreeMap<WatchId, Watcher>,
+    figures: LinearFigures,
+}
+
+/// Watches of a client, from its first `WATCH` to their end.
+#[derive(Debug)]
+struct Watcher {
+    /// Its node, and that node's start.
+    origin: (u16, u64),
+    /// The slots, each with the epoch since which its chain is unchanged.
+    slots: BTreeMap<u16, u64>,
+}
+
+rufous_base::figures! {
+    /// A worker's counters of linear transactions.
+    pub struct LinearFigures {
+        begun("cluster_transactions", "rufous_cluster_transactions_total"):
+            "Transactions over several slots that clients of this node have begun.";
+        committed("cluster_transactions_committed", "rufous_cluster_transactions_committed_total"):
+            "Those of them that were committed.";
+        aborted("cluster_transactions_aborted", "rufous_cluster_transactions_aborted_total"):
+            "Those of them that were aborted: a watched key had changed, a condition failed, or a slot takes no writes.";
+        waiting("cluster_transactions_waiting", "rufous_cluster_transactions_waiting"):
+            "Those of them without an outcome yet.";
+        prepared("cluster_transactions_open", "rufous_cluster_transactions_open"):
+            "Transactions that slots of this node have not forgotten yet.";
+        again("cluster_transactions_sent_again", "rufous_cluster_transactions_sent_again_total"):
+            "Times that a slot or node has sent messages of a transaction again that made no progress.";
+    }
+}
+
+impl Linear {
+    /// Whether there is nothing to do, now or at a later time.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.seats.is_empty() && self.clients.is_empty() && self.open.is_empty()
+    }
+
+    /// Whether a request for a key has to wait for a transaction.
+    #[inline]
+    pub(super) fn takes(&self, key: &[u8]) -> bool {
+        !(self.seats.is_empty() && self.open.is_empty()) && self.has_prepared(key)
+    }
+
+    #[cold]
+    fn has_prepared(&self, key: &[u8]) -> bool {
+        let slot = slot_of(key);
+        let seat = self.seats.get(&slot);
+        let holds = seat.is_some_and(|seat| seat.head.holds(key));
+        let is_open = self.open.contains(&slot);
+        holds && !planted::is(Planted::KeysNotTaken)
+            || is_open && !planted::is(Planted::CopiesNotClosed)
+    }
+
+    /// Commands over several workers have let go of keys.
+    #[inline]
+    pub(super) fn on_freed(&mut self) {
+        let mut seats = self.seats.values();
+        self.is_freed |= seats.any(|seat| seat.head.waiting() > 0);
+    }
+
+    /// A chain has brought something of a slot: whether its book is empty decides which node answers.
+    pub(super) fn on_copied(&mut self, slot: u16, shard: &Shard) {
+        if shard.books_in(slot) == 0 {
+            self.open.remove(&slot);
+        } else if !self.seats.contains_key(&slot) {
+            self.open.insert(slot);
+        }
+    }
+
+    /// A mapping was applied. `is_head`: whether this node, which has this number and this start, heads a slot in it.
+    /// Returns the clients whose transactions will have no answer.
+    pub(super) fn on_mapping(
+        &mut self,
+        mapping: &Mapping,
+        (own, incarnation): (NodeNo, u64),
+        is_head: impl Fn(u16) -> bool,
+        shard: &Shard,
+    ) -> Vec<Transacted> {
+        self.on_change();
+        let since = |slot| mapping.chains.of(slot).since;
+        self.seats
+            .retain(|slot, seat| is_head(*slot) && seat.since == since(*slot));
+        let with_books = shard.books().map(|(slot, ..)| slot);
+        self.open = with_books
+            .filter(|slot| !self.seats.contains_key(slot))
+            .collect();
+        if self.own == Some((own, incarnation)) {
+            return Vec::new();
+        }
+        self.own = Some((own, incarnation));
+        let origin = Origin::new(own.0, incarnation);
+        self.origin = Some(origin);
+        self.give_up()
+    }
+
+    /// The outcome of all that waits is unknown.
+    pub(super) fn give_up(&mut self) -> Vec<Transacted> {
+        let clients = std::mem::take(&mut self.clients).into_values();
+        let lost = clients.filter_map(|client| {
+            Some(Transacted {
+                header: client.header?,
+                is_committed: None,
+                told: Arc::default(),
+            })
+        });
+        lost.collect()
+    }
+
+    /// This node answers for these slots now: their heads are made of their books.
+    fn load(&mut self, slots: &BTreeMap<u16, u64>, shard: &Shard) {
+        let mut books = BTreeMap::<u16, Vec<(TxnId, Entry<Access>)>>::new();
+        for (slot, id, bytes) in shard.books() {
+            if slots.contains_key(&slot) && !planted::is(Planted::BookNotRead) {
+                let entries = books.entry(slot).or_default();
+                entries.extend(read_entry(&id, bytes));
+            }
+        }
+        for (slot, since) in slots {
+            self.open.remove(slot);
+            let entries = books.remove(slot).unwrap_or_default();
+            let head = Head::new(Book::restore(*slot, entries));
+            let seat = Seat {
+                since: *since,
+                head,
+                is_started: false,
+            };
+            self.seats.insert(*slot, seat);
+        }
+    }
+
+    /// Takes out the head of a slot that this node serves, to act.
+    fn take_seat(&mut self, slot: u16, since: u64, shard: &Shard) -> Seat {
+        if self.open.contains(&slot) {
+            self.load(&BTreeMap::from([(slot, since)]), shard);
+        }
+        let seat = self.seats.remove(&slot);
+        seat.unwrap_or_else(|| Seat {
+            since,
+            head: Head::new(Book::new(slot)),
+            is_started: true,
+        })
+    }
+
+    /// Whether a transaction came from this start of the node.
+    fn is_own(&self, txn: TxnId) -> bool {
+        self.own == Some((NodeNo(txn.node), txn.start))
+    }
+
+    /// The name here of a watcher that has this number at the node that a transaction came from. Watchers that clients of
+    /// this node have without a transaction are named by small numbers.
+    fn watcher_of(txn: TxnId, number: u64) -> WatchId {
+        let of_node = u64::from(txn.node) + 1;
+        WatchId(of_node << NUMBER_BITS | number & ((1 << NUMBER_BITS) - 1))
+    }
+
+    /// A client watches a key of a slot. Returns the epoch since which its chain is unchanged.
+    fn on_watch(&mut self, id: WatchId, txn: TxnId, slot: u16, since: u64) -> u64 {
+        let watcher = self.watchers.entry(id).or_insert_with(|| Watcher {
+            origin: (txn.node, txn.start),
+            slots: BTreeMap::new(),
+        });
+        *watcher.slots.entry(slot).or_insert(since)
+    }
+
+    fn on_unwatch(&mut self, id: WatchId) {
+        self.watchers.remove(&id);
+    }
+
+    /// Takes the watchers that this node can tell nothing any more: their node has started again, or a slot's chain has
+    /// changed.
+    fn take_ended_watchers(&mut self, mapping: &Mapping) -> Vec<WatchId> {
+        let goes_on = |watcher: &Watcher| {
+            let (node, start) = watcher.origin;
+            let member = mapping.members.get(&NodeNo(node));
+            let mut slots = watcher.slots.iter();
+            member.is_some_and(|member| member.incarnation == start)
+                && slots.all(|(slot, since)| mapping.chains.of(*slot).since == *since)
+        };
+        let ended = self.watchers.extract_if(.., |_, watcher| !goes_on(watcher));
+        ended.map(|(id, _)| id).collect()
+    }
+
+    /// Whether a book waits for its head.
+    #[inline]
+    fn has_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    fn open(&self) -> impl Iterator<Item = u16> {
+        self.open.iter().copied()
+    }
+
+    /// Messages for workers of other nodes.
+    pub(super) fn take_posted(&mut self) -> Vec<Posted> {
+        std::mem::take(&mut self.posted)
+    }
+
+    /// Transactions of this worker's clients without an outcome.
+    pub(super) fn waiting(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// When [`Linear::is_due`] is next true.
+    pub(super) fn wake_us(&self) -> Option<u64> {
+        if !self.inbox.is_empty() || self.is_freed {
+            return Some(0);
+        }
+        (!self.seats.is_empty() || !self.clients.is_empty()).then_some(self.look_us)
+    }
+
+    /// Whether it is time to look for transactions that make no progress.
+    fn is_due(&mut self, now: Now) -> bool {
+        if now.mono_us < self.look_us {
+            return false;
+        }
+        self.look_us = now.mono_us + AGAIN_US;
+        true
+    }
+
+    /// Chains or sessions have changed: something may be lost.
+    pub(super) fn on_change(&mut self) {
+        self.pauses.clear();
+    }
+
+    /// The slots and origins that are to send again.
+    fn due(&mut self, now: Now) -> BTreeSet<Option<u16>> {
+        let stuck = self.stuck();
+        self.pauses.retain(|at, _| stuck.contains(at));
+        let pauses = &mut self.pauses;
+        let is_due = |at: &Option<u16>| {
+            let first = (now.mono_us, AGAIN_US);
+            let (next_us, pause_us) = pauses.entry(*at).or_insert(first);
+            let is_due = now.mono_us >= *next_us;
+            if is_due {
+                *next_us = now.mono_us + *pause_us;
+                *pause_us = (*pause_us * 2).min(AGAIN_LAST_US);
+            }
+            is_due
+        };
+        stuck.into_iter().filter(is_due).collect()
+    }
+
+    /// Replaces what was under way at the last look, and returns the slots and origins of which something still is.
+    fn stuck(&mut self) -> BTreeSet<Option<u16>> {
+        let seats = self.seats.iter();
+        let at_slots = seats.flat_map(|(slot, seat)| {
+            let all = seat.head.book().iter();
+            all.map(|(id, _)| (Some(*slot), *id))
+        });
+        let clients = self.clients.keys().map(|id| (None, *id));
+        let all: BTreeSet<_> = at_slots.chain(clients).collect();
+        let stuck = all.intersection(&self.before).map(|(at, _)| *at).collect();
+        self.before = all;
+        stuck
+    }
+
+    /// The counters.
+    pub(super) fn figures(&self) -> LinearFigures {
+        let open = self
+            .seats
+            .values()
+            .map(|seat| seat.head.book().iter().count());
+        LinearFigures {
+            waiting: self.clients.len() as u64,
+            prepared: open.sum::<usize>() as u64,
+            ..self.figures
+        }
+    }
+}
+
+/// An entry of a book, as the shard has it. One that cannot be read is left out: a copy of a later version has written
+/// it.
+fn read_entry(id: &[u8; 18], bytes: &[u8]) -> Option<(TxnId, Entry<Access>)> {
+    let id = TxnId::decode(&mut &id[..])?;
+    let entry: Entry<Access> = Entry::decode(&mut &bytes[..])?;
+    let mut slots = entry.txn().slots().iter();
+    let is_sound = slots.all(|slot| usize::from(*slot) < SLOTS);
+    is_sound.then_some((id, entry))
+}
+
+/// The name of an entry.
+fn name_of(id: TxnId) -> [u8; 18] {
+    let mut name = Vec::new();
+    id.encode(&mut name);
+    let mut fixed = [0; 18];
+    let len = name.len().min(18);
+    fixed[..len].copy_from_slice(&name[..len]);
+    fixed
+}
+
+/// Whether a transaction came from this worker of its node.
+fn is_from(txn: TxnId, worker: u16) -> bool {
+    worker_of(txn) == worker
+}

@@ -1,0 +1,178 @@
+//! How a slot executes the commands of a transaction.
+
+use super::Linear;
+use crate::batch::Header;
+use crate::body::{self, Command, Deed};
+use crate::lock::KeyName;
+use crate::planted::{self, Planted};
+use crate::program::Program;
+use crate::shard::WatchId;
+use crate::worker::Worker;
+use rufous_base::limits::DATABASES;
+use rufous_base::slot::slot_of;
+use rufous_base::{Args, ConnId, Now, Output};
+use rufous_linear::access::Access;
+use rufous_linear::{Stamp, State, Transaction, TxnId};
+
+/// The keys of a worker's slots.
+pub(super) struct Keys<'a, P: Program> {
+    pub(super) worker: &'a mut Worker<P>,
+    pub(super) now: Now,
+    /// The epoch since which the slot's chain is unchanged.
+    pub(super) since: u64,
+}
+
+/// The client's reply where a body is none: a node of another version has sent it.
+const NO_BODY: &[u8] =
+    b"-ERR the transaction cannot be read: are the nodes of this cluster of different versions?\r\n";
+
+impl<P: Program> State<Access> for Keys<'_, P> {
+    /// Keys have no versions: conditions are among the commands.
+    fn version(&self, _: &[u8]) -> Option<Stamp> {
+        None
+    }
+
+    fn is_free(&self, key: &[u8]) -> bool {
+        let locks = &self.worker.locks;
+        locks.is_idle() || (0..DATABASES).all(|db| !locks.blocks(db as u8, key))
+    }
+
+    fn refuses(&mut self, txn: &Transaction<Access>, slot: u16) -> Option<Vec<u8>> {
+        let body = txn.body();
+        let Some(commands) = body::commands(body) else {
+            return Some(NO_BODY.into());
+        };
+        let mut here = commands.iter().filter(|command| command.slot == slot);
+        here.find_map(|command| self.refuses_one(txn, command))
+    }
+
+    fn apply(&mut self, txn: &Transaction<Access>, slot: u16, _: Stamp) -> Vec<u8> {
+        let body = txn.body();
+        let commands = body::commands(body).unwrap_or_default();
+        let here = commands.iter().filter(|command| command.slot == slot);
+        let replies: Vec<Vec<u8>> = here.filter_map(|command| self.run(txn, command)).collect();
+        body::tell(slot, &replies)
+    }
+}
+
+impl<P: Program> Keys<'_, P> {
+    /// What the client is told if a command may not be executed here, or a condition fails.
+    fn refuses_one(&mut self, txn: &Transaction<Access>, command: &Command) -> Option<Vec<u8>> {
+        let body = txn.body();
+        let word = |at: usize| word_of(body, command, at);
+        let is_condition = !matches!(command.deed, Deed::Run { .. });
+        if is_condition && planted::is(Planted::ConditionsNotChecked) {
+            return None;
+        }
+        let mut out = Output::default();
+        match command.deed {
+            Deed::Run { .. } => {
+                let Some(header) = self.header(body, command) else {
+                    let name = String::from_utf8_lossy(word(0)).into_owned();
+                    let why = format!("ERR unknown command '{name}' at a node of this cluster");
+                    P::refuse_slot(&why, command.resp3, &mut out);
+                    return Some(out.to_vec());
+                };
+                let key = word(usize::from(header.key) + 1);
+                if self.worker.placement.lattice(key).is_some() {
+                    let why = "TRYAGAIN A key of the transaction is in a lattice keyspace by now; nothing was done";
+                    P::refuse_slot(why, command.resp3, &mut out);
+                    return Some(out.to_vec());
+                }
+                let may_run = self.worker.may_run(self.now, &header, &mut out);
+                (!may_run).then(|| out.to_vec())
+            }
+            Deed::Missing => {
+                let key = self.worker.shard.key(word(0));
+                let db = usize::from(command.db);
+                let exists = self.worker.shard.contains(db, key, self.now);
+                exists.then(|| word(1).to_vec())
+            }
+            Deed::Untouched { watcher, since } => {
+                let key = (command.db, word(0).into());
+                let is_as_seen = self.is_untouched(txn.id, key, (watcher, since));
+                let null: &[u8] = if command.resp3 { b"_\r\n" } else { b"*-1\r\n" };
+                (!is_as_seen).then(|| null.to_vec())
+            }
+            Deed::Watch { .. } | Deed::Unwatch { .. } => None,
+        }
+    }
+
+    fn is_untouched(&mut self, txn: TxnId, key: KeyName, (watcher, since): (u64, u64)) -> bool {
+        let (worker, now) = (&mut *self.worker, self.now);
+        if since == 0 {
+            // The client's node had the slot.
+            return worker.linear.is_own(txn)
+                && !worker.is_dirty_here(WatchId(watcher), &[key], now);
+        }
+        let id = Linear::watcher_of(txn, watcher);
+        let chains = worker.chains.as_ref();
+        let is_since = chains.and_then(|chains| chains.takes_since(now, slot_of(&key.1)));
+        let hash = worker.shard.key(&key.1).hash;
+        let watches = worker.shard.observers().watches();
+        let knows = watches.knows(id, key.0, hash) && is_since == Some(since);
+        knows && !worker.is_dirty_here(id, &[key], now)
+    }
+
+    fn header(&self, body: &[u8], command: &Command) -> Option<Header> {
+        let Deed::Run { key } = command.deed else {
+            return None;
+        };
+        let first = word_of(body, command, usize::from(key) + 1);
+        if slot_of(first) != command.slot {
+            return None;
+        }
+        Some(Header {
+            conn: ConnId {
+                slot: u32::MAX,
+                generation: 0,
+            },
+            client: 0,
+            seq: 0,
+            command: P::find(word_of(body, command, 0))?,
+            db: command.db,
+            resp3: command.resp3,
+            no_touch: false,
+            quiet: command.quiet,
+            door: Default::default(),
+            key,
+            hash: self.worker.shard.key(first).hash,
+        })
+    }
+
+    /// The reply to a command; `None` for a condition.
+    fn run(&mut self, txn: &Transaction<Access>, command: &Command) -> Option<Vec<u8>> {
+        let body = txn.body();
+        match command.deed {
+            Deed::Watch { watcher } => {
+                let key = self.worker.shard.key(word_of(body, command, 0));
+                let id = Linear::watcher_of(txn.id, watcher);
+                let (db, now) = (usize::from(command.db), self.now);
+                self.worker.shard.watch(db, key, id, now);
+                let since = self
+                    .worker
+                    .linear
+                    .on_watch(id, txn.id, command.slot, self.since);
+                return Some(format!(":{since}\r\n").into_bytes());
+            }
+            Deed::Unwatch { watcher } => {
+                let id = Linear::watcher_of(txn.id, watcher);
+                self.worker.linear.on_unwatch(id);
+                self.worker.shard.observers_mut().unwatch(id);
+                return None;
+            }
+            Deed::Run { .. } | Deed::Missing | Deed::Untouched { .. } => {}
+        }
+        let header = self.header(body, command)?;
+        let mut out = Output::default();
+        let args = Args::new(body, command.words.get(1..)?, &mut []);
+        self.worker.run_through(self.now, &header, args, &mut out);
+        Some(out.to_vec())
+    }
+}
+
+fn word_of<'b>(body: &'b [u8], command: &Command, at: usize) -> &'b [u8] {
+    let word = command.words.get(at);
+    let word = word.and_then(|(at, len)| body.get(*at as usize..)?.get(..*len as usize));
+    word.unwrap_or_default()
+}

@@ -1,0 +1,334 @@
+//! Transactions whose keys are at several nodes, or in several slots with copies.
+
+use crate::node::{Node, connect_all, has_all_copies, number, settings};
+use crate::plain::{connect, spread, text};
+use rufous_coordinator::meeting::Meeting;
+use rufous_resp::encode;
+use rufous_resp::reply::{Reply, ReplyParser};
+use rufous_server::cluster::Settings;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Two nodes that both have all slots.
+fn copied() -> Vec<Node> {
+    let meeting = Meeting::default();
+    let settings = || Settings {
+        copies: 2,
+        ..settings(&meeting)
+    };
+    let mut nodes = vec![Node::start(2, settings()), Node::start(1, settings())];
+    connect_all(&mut nodes);
+    for node in &mut nodes {
+        node.until("copies everywhere", has_all_copies);
+    }
+    nodes
+}
+
+/// Executes commands between `MULTI` and `EXEC`.
+fn exec(node: &mut Node, commands: &[&[&str]]) -> Reply {
+    assert_eq!(text(node.call(&["MULTI"])), "OK");
+    for words in commands {
+        assert_eq!(text(node.call(words)), "QUEUED", "{words:?}");
+    }
+    node.call(&["EXEC"])
+}
+
+fn bulk(text: &str) -> Reply {
+    Reply::Bulk(text.as_bytes().to_vec())
+}
+
+fn ok() -> Reply {
+    Reply::Simple(b"OK".to_vec())
+}
+
+/// Nothing is kept of a transaction once all of its slots and its client have heard of it.
+fn are_forgotten(nodes: &mut [Node]) {
+    for node in nodes {
+        node.until("transactions are forgotten", |info| {
+            let open = number(info, "cluster_transactions_open");
+            open + number(info, "cluster_transactions_waiting") == 0
+        });
+    }
+}
+
+#[test]
+fn any_keys_at_any_node_are_one_transaction() {
+    for mut nodes in [spread(&[2, 2, 1]), copied()] {
+        for n in 0..30 {
+            let (a, b, c) = (format!("a{n}"), format!("b{n}"), format!("c{n}"));
+            let at = n % nodes.len();
+            let done = exec(
+                &mut nodes[at],
+                &[
+                    &["SET", &a, "1"],
+                    &["INCRBY", &b, "5"],
+                    &["RPUSH", &c, "x", "y"],
+                    &["GET", &a],
+                    &["INCR", &c],
+                    &["DEL", &a, &b, "none"],
+                    &["MGET", &c, &b, &a],
+                    &["MSET", &a, "2", &b, "7"],
+                ],
+            );
+            let Reply::Array(all) = done else {
+                panic!("{done:?}");
+            };
+            let wrong = text(all[4].clone());
+            assert!(wrong.starts_with("WRONGTYPE"), "{wrong}");
+            let (two, five) = (Reply::Integer(2), Reply::Integer(5));
+            assert_eq!(all[..4], [ok(), five, two.clone(), bulk("1")]);
+            assert_eq!(all[5], two);
+            let none = || Reply::Null;
+            assert_eq!(all[6], Reply::Array(vec![none(), none(), none()]));
+            assert_eq!(all[7], ok());
+            for node in &mut nodes {
+                assert_eq!(text(node.call(&["GET", &a])), "2");
+                assert_eq!(text(node.call(&["GET", &b])), "7");
+                assert_eq!(node.call(&["LLEN", &c]), Reply::Integer(2));
+            }
+        }
+        are_forgotten(&mut nodes);
+    }
+}
+
+#[test]
+fn pairs_are_set_all_at_once_or_not_at_all() {
+    for mut nodes in [spread(&[2, 1, 2]), copied()] {
+        for n in 0..20 {
+            let (a, b, c) = (format!("a{n}"), format!("b{n}"), format!("c{n}"));
+            let at = n % nodes.len();
+            assert_eq!(text(nodes[at].call(&["MSET", &a, "1", &b, "2"])), "OK");
+            let set = nodes[at].call(&["MSETNX", &c, "3", &a, "3"]);
+            assert_eq!(set, Reply::Integer(0));
+            for node in &mut nodes {
+                let values = node.call(&["MGET", &a, &b, &c]);
+                let expected = vec![bulk("1"), bulk("2"), Reply::Null];
+                assert_eq!(values, Reply::Array(expected));
+            }
+            assert_eq!(nodes[at].call(&["DEL", &a]), Reply::Integer(1));
+            let set = nodes[at].call(&["MSETNX", &c, "3", &a, "3"]);
+            assert_eq!(set, Reply::Integer(1));
+            assert_eq!(text(nodes[at].call(&["GET", &a])), "3");
+            let odd = text(nodes[at].call(&["MSET", &a, "1", &b]));
+            assert!(odd.contains("wrong number of arguments"), "{odd}");
+        }
+        are_forgotten(&mut nodes);
+    }
+}
+
+#[test]
+fn a_watched_key_that_changed_keeps_all_slots_from_executing() {
+    let mut nodes = spread(&[2, 2]);
+    let mut tried = [0, 0];
+    for n in 0..40 {
+        let (watched, other) = (format!("w{n}"), format!("o{n}"));
+        assert_eq!(text(nodes[0].call(&["WATCH", &watched])), "OK");
+        let changes = n % 2;
+        tried[changes] += 1;
+        if changes == 1 {
+            assert_eq!(text(nodes[1].call(&["SET", &watched, "x"])), "OK");
+        }
+        let done = exec(&mut nodes[0], &[&["SET", &other, "1"], &["GET", &watched]]);
+        let written = nodes[1].call(&["GET", &other]);
+        match changes {
+            1 => assert_eq!((done, written), (Reply::NullArray, Reply::Null)),
+            _ => assert_eq!(
+                (done, written),
+                (Reply::Array(vec![ok(), Reply::Null]), bulk("1"))
+            ),
+        }
+    }
+    assert_eq!(tried, [20, 20]);
+    // Several at once, what ends a watch, and a transaction of no commands.
+    for n in 0..20 {
+        let (a, b, c) = (format!("a{n}"), format!("b{n}"), format!("c{n}"));
+        assert_eq!(text(nodes[1].call(&["WATCH", &a, &b, &c])), "OK");
+        assert_eq!(text(nodes[0].call(&["SET", &c, "x"])), "OK");
+        match n % 4 {
+            0 => assert_eq!(exec(&mut nodes[1], &[&["SET", &a, "1"]]), Reply::NullArray),
+            1 => assert_eq!(exec(&mut nodes[1], &[]), Reply::NullArray),
+            2 => {
+                assert_eq!(text(nodes[1].call(&["UNWATCH"])), "OK");
+                let done = exec(&mut nodes[1], &[&["SET", &a, "1"]]);
+                assert_eq!(done, Reply::Array(vec![ok()]));
+            }
+            _ => {
+                assert_eq!(text(nodes[1].call(&["MULTI"])), "OK");
+                assert_eq!(text(nodes[1].call(&["DISCARD"])), "OK");
+                let done = exec(&mut nodes[1], &[&["SET", &a, "1"]]);
+                assert_eq!(done, Reply::Array(vec![ok()]));
+            }
+        }
+        // The client's own change counts, too.
+        assert_eq!(text(nodes[1].call(&["WATCH", &b])), "OK");
+        assert_eq!(text(nodes[1].call(&["SET", &b, "y"])), "OK");
+        assert_eq!(exec(&mut nodes[1], &[&["GET", &b]]), Reply::NullArray);
+        assert_eq!(text(nodes[1].call(&["GET", &b])), "y");
+    }
+    are_forgotten(&mut nodes);
+}
+
+/// The end of earlier watches may arrive after later ones have begun.
+#[test]
+fn the_end_of_earlier_watches_ends_no_later_ones() {
+    let mut nodes = spread(&[2, 1, 1]);
+    for n in 0..150 {
+        let key = |name: &str| format!("{name}{n}");
+        let earlier: Vec<String> = ["p", "q", "r", "s", "t"].map(key).into();
+        let mut words = vec!["WATCH"];
+        words.extend(earlier.iter().map(String::as_str));
+        assert_eq!(text(nodes[0].call(&words)), "OK");
+        let done = exec(&mut nodes[0], &[&["GET", &earlier[0]]]);
+        assert_eq!(done, Reply::Array(vec![Reply::Null]), "{n}");
+        let (x, y, z) = (key("x"), key("y"), key("z"));
+        assert_eq!(text(nodes[0].call(&["WATCH", &x, &y, &z])), "OK");
+        let changes = n % 2 == 0;
+        if changes {
+            assert_eq!(text(nodes[1].call(&["SET", &x, "1"])), "OK");
+        }
+        let done = exec(&mut nodes[0], &[&["SET", &key("o"), "1"]]);
+        let expected = if changes {
+            Reply::NullArray
+        } else {
+            Reply::Array(vec![ok()])
+        };
+        assert_eq!(done, expected, "{n}");
+    }
+    are_forgotten(&mut nodes);
+}
+
+#[test]
+fn what_no_slot_can_execute_is_refused_and_nothing_is_done() {
+    let mut nodes = copied();
+    let node = &mut nodes[0];
+    let refused: [&[&str]; 4] = [
+        &["RENAME", "a", "b"],
+        &["SINTERSTORE", "a", "b"],
+        &["MSETNX", "a", "1", "b", "1"],
+        &["DBSIZE"],
+    ];
+    for words in refused {
+        node.call(&["MULTI"]);
+        node.call(&["SET", "x", "1"]);
+        node.call(&["SET", "y", "1"]);
+        node.call(words);
+        let done = text(node.call(&["EXEC"]));
+        let is_named = done.starts_with("CROSS") || done.starts_with("EXECABORT");
+        assert!(is_named, "{words:?}: {done}");
+        assert_eq!(node.call(&["EXISTS", "x", "y"]), Reply::Integer(0));
+    }
+    let large = "v".repeat(9 << 20);
+    let why = text(node.call(&["MSET", "a", &large, "b", "1"]));
+    assert!(
+        why.starts_with("ERR a transaction over several slots"),
+        "{why}"
+    );
+    are_forgotten(&mut nodes);
+}
+
+/// A client with a connection of its own.
+struct Client {
+    stream: TcpStream,
+    parser: ReplyParser,
+    received: Vec<u8>,
+}
+
+impl Client {
+    fn of(node: &Node) -> Self {
+        Self {
+            stream: connect(node.address()),
+            parser: ReplyParser::default(),
+            received: Vec::new(),
+        }
+    }
+
+    /// Sends requests together, and returns the last reply.
+    fn call(&mut self, requests: &[Vec<String>]) -> Reply {
+        let mut bytes = Vec::new();
+        for words in requests {
+            encode::request(&mut bytes, words);
+        }
+        self.stream.write_all(&bytes).expect("sent");
+        let mut replies = Vec::new();
+        let mut buffer = vec![0; 64 << 10];
+        while replies.len() < requests.len() {
+            let (done, reply) = self.parser.parse(&self.received).expect("a reply");
+            self.received.drain(..done);
+            match reply {
+                Some(reply) => replies.push(reply),
+                None => {
+                    let read = self.stream.read(&mut buffer).expect("answered");
+                    assert!(read > 0, "the connection was closed");
+                    self.received.extend_from_slice(&buffer[..read]);
+                }
+            }
+        }
+        replies.pop().expect("one")
+    }
+}
+
+fn words(all: &[&str]) -> Vec<String> {
+    all.iter().map(|word| (*word).to_owned()).collect()
+}
+
+const ACCOUNTS: usize = 12;
+
+fn account(n: usize) -> String {
+    format!("account:{}", n % ACCOUNTS)
+}
+
+fn audit(client: &mut Client) -> i64 {
+    let mut requests = vec![words(&["MULTI"])];
+    requests.extend((0..ACCOUNTS).map(|n| words(&["GET", &account(n)])));
+    requests.push(words(&["EXEC"]));
+    let Reply::Array(all) = client.call(&requests) else {
+        panic!("no audit");
+    };
+    all.into_iter()
+        .map(|value| text(value).parse::<i64>().expect("a number"))
+        .sum()
+}
+
+/// Transfers at all nodes, and audits, of which each sees all money; also single commands on the same accounts.
+#[test]
+fn money_is_conserved_at_each_audit() {
+    for mut nodes in [spread(&[2, 1, 2]), copied()] {
+        for n in 0..ACCOUNTS {
+            let set = text(nodes[0].call(&["SET", &account(n), "100"]));
+            assert_eq!(set, "OK");
+        }
+        let ends = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for (number, node) in nodes.iter().enumerate() {
+                let ends = &ends;
+                let (mut payer, mut reader) = (Client::of(node), Client::of(node));
+                scope.spawn(move || {
+                    let mut n = number * 7;
+                    while !ends.load(Ordering::Relaxed) {
+                        n += 5;
+                        let (from, to) = (account(n), account(n / 3));
+                        let done = payer.call(&[
+                            words(&["MULTI"]),
+                            words(&["DECRBY", &from, "3"]),
+                            words(&["INCRBY", &to, "3"]),
+                            words(&["EXEC"]),
+                        ]);
+                        assert!(matches!(done, Reply::Array(_)), "{done:?}");
+                        let one = payer.call(&[words(&["INCRBY", &to, "0"])]);
+                        assert!(matches!(one, Reply::Integer(_)), "{one:?}");
+                    }
+                });
+                scope.spawn(move || {
+                    while !ends.load(Ordering::Relaxed) {
+                        assert_eq!(audit(&mut reader), 100 * ACCOUNTS as i64);
+                    }
+                });
+            }
+            std::thread::sleep(Duration::from_secs(3));
+            ends.store(true, Ordering::Relaxed);
+        });
+        are_forgotten(&mut nodes);
+    }
+}

@@ -1,0 +1,324 @@
+//! Transactions over slots: `EXEC`, `MSET` and `MSETNX` whose keys are at several nodes, at another one, or in several
+//! slots with copies. The kernel runs them as linear transactions; here their commands become a body
+//! ([`rufous_cluster::composing`]), and what the slots tell the client's reply. `exec` has `EXEC`, and `watches` the watches of
+//! keys at other nodes.
+
+mod exec;
+mod watches;
+
+pub(super) use watches::Far;
+
+use super::super::connection::{Connection, What};
+use super::super::turn::Request;
+use super::super::{Front, Message};
+use super::discarded;
+use crate::cluster::redirect::Door;
+use crate::cluster::way::Way;
+use rufous_base::limits::TRANSACTION_PATIENCE_US;
+use rufous_base::{Args, Effects, Now, Output};
+use rufous_cluster::composing::{self, Composer, MOST_BYTES, MOST_SLOTS, Plan, Refusal, Shape};
+use rufous_command::{Failure, Flags, Reply, Spec};
+use rufous_kernel::Submitted;
+use rufous_kernel::batch::Header;
+use rufous_kernel::body::At;
+use rufous_kernel::lock::KeyName;
+use rufous_kernel::worker::Transacted;
+use std::collections::BTreeMap;
+use watches::Watches;
+
+/// A connection, and the number of a request on it.
+type Place = (u32, u32, u32);
+
+/// A transaction that has no outcome yet.
+#[derive(Debug)]
+struct Waiting {
+    header: Header,
+    plan: Plan,
+    since_us: u64,
+    watches: Watches,
+}
+
+/// The transactions over slots of this worker's clients that have no outcome yet.
+#[derive(Debug, Default)]
+pub(crate) struct Open {
+    waiting: BTreeMap<Place, Waiting>,
+    watchers: u64,
+}
+
+impl Open {
+    /// A number for watches that this node has never had. `own`: the worker.
+    fn next_watcher(&mut self, own: u64) -> u64 {
+        self.watchers += 1;
+        self.watchers << 10 | own
+    }
+}
+
+/// A worker's front, for the time of an event of such a transaction.
+pub(crate) struct Apart<'f> {
+    pub(crate) front: &'f mut Front,
+    pub(crate) now: Now,
+}
+
+fn place_of(header: &Header) -> Place {
+    (header.conn.slot, header.conn.generation, header.seq)
+}
+
+/// How a command may be taken apart.
+fn shape_of(spec: &Spec) -> Shape {
+    let flags = spec.flags;
+    let of = [
+        (Flags::PER_KEY.or(Flags::SUM), Shape::Sum),
+        (Flags::PER_KEY.or(Flags::LIST), Shape::Elements),
+        (Flags::PAIRS.or(Flags::IF_MISSING), Shape::PairsIfMissing),
+        (Flags::PAIRS, Shape::Pairs),
+    ];
+    let found = of.into_iter().find(|(all, _)| flags.has(*all));
+    found.map_or(Shape::Whole, |(_, shape)| shape)
+}
+
+fn what_of(spec: &Spec) -> composing::What<'static> {
+    composing::What {
+        name: spec.name,
+        shape: shape_of(spec),
+        writes: spec.flags.has(Flags::WRITE),
+    }
+}
+
+fn at_of(header: &Header) -> At {
+    At {
+        db: header.db,
+        resp3: header.resp3,
+        quiet: header.quiet,
+    }
+}
+
+fn in_db(db: u8) -> At {
+    At {
+        db,
+        resp3: false,
+        quiet: false,
+    }
+}
+
+/// Whether a command may be executed in parts, each at a slot of its keys.
+pub(crate) fn is_divisible(spec: &Spec) -> bool {
+    shape_of(spec) != Shape::Whole
+}
+
+fn refusal(why: Refusal, name: &str) -> Failure {
+    match why {
+        Refusal::Apart => format!(
+            "CROSSSLOT '{name}' has keys of several slots, and no slot has all of them: give them one hash tag, as in {{tag}}key"
+        ),
+        Refusal::Decides => format!(
+            "CROSSSLOT '{name}' with keys of several slots decides whether it is executed, which a command of a transaction cannot: \
+             send it alone, or give its keys one hash tag, as in {{tag}}key"
+        ),
+        Refusal::TooManySlots => format!(
+            "ERR the transaction has keys of more than {MOST_SLOTS} slots: use several, or hash tags, as in {{tag}}key"
+        ),
+        Refusal::TooLarge => format!(
+            "ERR a transaction over several slots has at most {MOST_BYTES} bytes: use several, or give its keys one hash tag, as in {{tag}}key"
+        ),
+    }
+    .into()
+}
+
+const UNKNOWN: &str = "UNKNOWNRESULT The transaction has no outcome yet, as a slot of its keys is not served or its nodes are busy: it is not \
+                       known whether it is executed; see CLUSTER STATUS";
+const EARLIER: &str = "CROSSNODE A node runs an earlier program, which has no part in transactions over nodes or slots: upgrade all nodes";
+const NO_PART: &str = "CLUSTERDOWN This node has no part in the cluster yet: see CLUSTER STATUS; send the transaction again";
+const OTHER_VERSION: &str = "ERR nodes of this cluster answer a part of this transaction differently: are they of different versions?";
+
+/// The error that a slot has told which executes nothing.
+fn refused(told: &[u8]) -> Option<Failure> {
+    let text = told.strip_prefix(b"-")?.strip_suffix(b"\r\n")?;
+    Some(String::from_utf8_lossy(text).into_owned().into())
+}
+
+/// Whether a command may be a transaction over slots, while earlier requests of its connection are not answered.
+#[inline]
+pub(crate) fn may_overtake(spec: &Spec, connection: &Connection) -> bool {
+    let flags = [Flags::EXEC, Flags::PAIRS, Flags::AT_ONCE];
+    !connection.slots.is_empty() && flags.iter().any(|flag| spec.flags.has(*flag))
+}
+
+/// `MSET` and `MSETNX`.
+impl Apart<'_> {
+    /// Whether a request is executed as a transaction over slots, and has to wait until the earlier requests of its
+    /// connection are answered: its messages would overtake those that are forwarded to other nodes.
+    pub(crate) fn waits(&mut self, request: &Request<'_>, way: &Way, args: &Args<'_>) -> bool {
+        let What::Command(id) = request.what else {
+            return false;
+        };
+        let spec = self.front.table.spec(id);
+        let Some(connection) = self.front.connection(request.conn) else {
+            return false;
+        };
+        let may = may_overtake(spec, connection) && !connection.queues(spec);
+        if !may || connection.transaction.is_begun() {
+            return false;
+        }
+        if spec.flags.has(Flags::EXEC) {
+            return self.takes_queue(request.conn);
+        }
+        if spec.flags.has(Flags::PAIRS) {
+            return self.takes(request, way, args);
+        }
+        let keys = request.keys.iter();
+        let keys: Vec<KeyName> = keys
+            .map(|key| (0, args.get(key.arg as usize).into()))
+            .collect();
+        self.records(request.conn, &keys)
+    }
+
+    /// Whether a request is executed as a transaction over slots.
+    pub(crate) fn takes(&mut self, request: &Request<'_>, way: &Way, args: &Args<'_>) -> bool {
+        let What::Command(id) = request.what else {
+            return false;
+        };
+        let has_pairs = self.front.table.spec(id).flags.has(Flags::PAIRS);
+        if !has_pairs || self.front.links().is_none() {
+            return false;
+        }
+        let door = self.front.connection(request.conn).map(|c| c.door());
+        let keys = || request.keys.iter().map(|key| args.get(key.arg as usize));
+        let placement = self.front.kernel.placement();
+        let is_apart = match way {
+            Way::Apart(_) => true,
+            Way::Here | Way::There(_) => self.front.kernel.is_spread(keys()),
+            Way::All(_) | Way::None(_) => false,
+        };
+        door == Some(Door::Plain) && is_apart && keys().all(|key| placement.lattice(key).is_none())
+    }
+
+    /// Executes it.
+    pub(crate) fn submit(
+        &mut self,
+        request: &Request<'_>,
+        header: &Header,
+        args: &Args<'_>,
+        out: &mut Output,
+    ) -> Submitted {
+        let begun = self.begin_one(request, header, args);
+        let Err(failure) = begun else {
+            return Submitted::Barrier;
+        };
+        self.front.kernel.note(header.command, false);
+        Reply::new(out, header.resp3).error(&failure);
+        Submitted::Done
+    }
+
+    fn begin_one(
+        &mut self,
+        request: &Request<'_>,
+        header: &Header,
+        args: &Args<'_>,
+    ) -> Result<(), Failure> {
+        let spec = self.front.table.spec(header.command);
+        if args.len().is_multiple_of(2) {
+            // A key without a value.
+            return Err(Failure::wrong_arity(spec.name));
+        }
+        let mut composer = Composer::new(false);
+        let keys: Vec<u32> = request.keys.iter().map(|key| key.arg).collect();
+        let added = composer.add(at_of(header), &what_of(spec), args, &keys);
+        added.map_err(|why| refusal(why, spec.name))?;
+        self.begin(header, composer, Watches::Stay)
+    }
+
+    fn begin(
+        &mut self,
+        header: &Header,
+        composer: Composer,
+        watches: Watches,
+    ) -> Result<(), Failure> {
+        let name = self.front.table.spec(header.command).name;
+        let composed = composer.finish().map_err(|why| refusal(why, name));
+        let composed = composed.and_then(|composed| match self.has_earlier() {
+            Some(why) => Err(why),
+            None => Ok(composed),
+        });
+        let begun = composed.and_then(|(body, keys, plan)| {
+            let keys = keys.iter().map(|(key, writes)| (&**key, *writes));
+            let kernel = &mut self.front.kernel;
+            let begun = kernel.begin_transacting(Some(header), keys, body);
+            begun.then_some(plan).ok_or(NO_PART.into())
+        });
+        let plan = match begun {
+            Ok(plan) => plan,
+            Err(failure) => {
+                self.drop_watches(watches);
+                return Err(failure);
+            }
+        };
+        let waiting = Waiting {
+            header: *header,
+            plan,
+            since_us: self.now.mono_us,
+            watches,
+        };
+        let open = &mut self.front.transactions.apart;
+        open.waiting.insert(place_of(header), waiting);
+        Ok(())
+    }
+}
+
+/// Outcomes.
+impl Apart<'_> {
+    /// Why no transaction begins, if another node runs a program that has no part in it.
+    fn has_earlier(&self) -> Option<Failure> {
+        let mut nodes = self.front.links()?.connected();
+        let has_earlier = self.front.forwarding.has_earlier(&mut nodes);
+        has_earlier.then_some(EARLIER.into())
+    }
+
+    /// A transaction over slots has ended.
+    pub(crate) fn on_transacted(&mut self, transacted: &Transacted, fx: &mut Effects<Message>) {
+        let open = &mut self.front.transactions.apart;
+        let Some(waiting) = open.waiting.remove(&place_of(&transacted.header)) else {
+            // Its client was told that the outcome is unknown.
+            return;
+        };
+        let mut out = Output::default();
+        let mut reply = Reply::new(&mut out, waiting.header.resp3);
+        match transacted.is_committed {
+            Some(true) if matches!(waiting.watches, Watches::Begin { .. }) => reply.ok(),
+            Some(true) => match waiting.plan.reply(&transacted.told) {
+                Some(whole) => out = whole,
+                None => reply.error(&OTHER_VERSION.into()),
+            },
+            Some(false) => match refused(&transacted.told) {
+                Some(why) if matches!(waiting.watches, Watches::End { .. }) => {
+                    reply.error(&discarded(&why));
+                }
+                Some(why) => reply.error(&why),
+                None => out.bytes.extend_from_slice(&transacted.told),
+            },
+            None => reply.error(&UNKNOWN.into()),
+        }
+        self.end(waiting, &transacted.told, &out, fx);
+    }
+
+    fn end(&mut self, waiting: Waiting, told: &[u8], reply: &Output, fx: &mut Effects<Message>) {
+        let header = waiting.header;
+        self.settle_watches(header.conn, waiting.watches, told);
+        self.front.deliver(header.conn, header.seq, reply, fx);
+    }
+
+    /// Time has passed: clients of transactions without an outcome are told so.
+    pub(crate) fn give_up(&mut self, fx: &mut Effects<Message>) {
+        let now_us = self.now.mono_us;
+        let open = &mut self.front.transactions.apart.waiting;
+        if open.is_empty() {
+            return;
+        }
+        let is_late = |one: &mut Waiting| now_us >= one.since_us + TRANSACTION_PATIENCE_US;
+        let late: Vec<_> = open.extract_if(.., |_, one| is_late(one)).collect();
+        for (_, waiting) in late {
+            let mut out = Output::default();
+            Reply::new(&mut out, waiting.header.resp3).error(&UNKNOWN.into());
+            self.end(waiting, &[], &out, fx);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! `EXEC` over slots.
+
+use super::watches::{Far, Watches};
+use super::{Apart, at_of, in_db, refusal, what_of};
+use crate::cluster::redirect::Door;
+use crate::command::Dispatch;
+use crate::front::Message;
+use crate::front::transaction::run::Running;
+use rufous_base::{Args, ConnId, Effects, Output};
+use rufous_cluster::composing::Composer;
+use rufous_command::{DataCommands, Failure, Flags, Reply, Spec, options};
+use rufous_kernel::batch::Header;
+use rufous_kernel::body::{At, Deed};
+use rufous_kernel::lock::KeyName;
+use rufous_kernel::{Batch, Program};
+
+impl Apart<'_> {
+    /// Whether the queued commands of a connection are executed as a transaction over slots.
+    pub(super) fn takes_queue(&mut self, conn: ConnId) -> bool {
+        let Some(connection) = self.front.connection(conn) else {
+            return false;
+        };
+        let (door, begun) = (connection.door(), connection.transaction.is_begun());
+        if door != Door::Plain || begun {
+            return false;
+        }
+        let transaction = &mut connection.transaction;
+        if !transaction.far.is_empty() {
+            return true;
+        }
+        let watched: Vec<KeyName> = transaction.watched.iter().cloned().collect();
+        let Some(mut queued) = transaction.queued.take() else {
+            return false;
+        };
+        let goes = self.is_apart(&mut queued, &watched);
+        if let Some(connection) = self.front.connection(conn) {
+            connection.transaction.queued = Some(queued);
+        }
+        goes
+    }
+
+    /// Executes the queued commands, if they are a transaction over slots. The reply comes later.
+    pub(in super::super) fn exec(&mut self, conn: ConnId) -> Option<Result<(), Failure>> {
+        if !self.takes_queue(conn) {
+            return None;
+        }
+        let command = self.front.table.find(b"exec").unwrap_or_default();
+        let connection = self.front.connection(conn)?;
+        let taken = std::mem::take(&mut connection.transaction);
+        connection.db = taken.db.unwrap_or(connection.db);
+        let header = connection.header(command, false, None);
+        let watches = Watches::End {
+            watcher: connection.watcher(),
+            keys: taken.watched.into_iter().collect(),
+            far: taken.far,
+        };
+        Some(self.exec_queue(&header, taken.queued.unwrap_or_default(), watches))
+    }
+
+    /// Whether a transaction is to be executed over slots that was to be executed here: slots may have moved to other
+    /// nodes, or got copies, while it waited for its keys.
+    pub(in super::super) fn takes_by_now(&mut self, running: &mut Running) -> bool {
+        let door = self.front.connection(running.header.conn).map(|c| c.door());
+        let is_plain = !running.begun && door == Some(Door::Plain);
+        is_plain && self.is_apart(&mut running.batch, &running.watched)
+    }
+
+    /// Executes it.
+    pub(in super::super) fn exec_late(&mut self, running: Running, fx: &mut Effects<Message>) {
+        let header = running.header;
+        let watches = Watches::End {
+            watcher: running.watcher,
+            keys: running.watched,
+            far: Far::default(),
+        };
+        if let Err(failure) = self.exec_queue(&header, running.batch, watches) {
+            let mut out = Output::default();
+            Reply::new(&mut out, header.resp3).error(&failure);
+            self.front.deliver(header.conn, header.seq, &out, fx);
+        }
+        self.front.deliver_outcomes(fx);
+    }
+
+    fn exec_queue(
+        &mut self,
+        header: &Header,
+        mut queued: Box<Batch>,
+        watches: Watches,
+    ) -> Result<(), Failure> {
+        let composed = self.compose(header, &mut queued, &watches);
+        for at in 0..queued.requests.len() {
+            let (header, args, _) = queued.parts(at);
+            self.front.show_queued(self.now, &header, &args);
+        }
+        self.front.transactions.keep(queued);
+        let begun = match composed {
+            Ok(composer) => self.begin(header, composer, watches),
+            Err(failure) => {
+                self.drop_watches(watches);
+                Err(failure)
+            }
+        };
+        self.front.show_exec(self.now, header.conn);
+        begun
+    }
+
+    fn is_apart(&self, queued: &mut Batch, watched: &[KeyName]) -> bool {
+        let mut keys = watched.to_vec();
+        let mut found = Vec::new();
+        for at in 0..queued.requests.len() {
+            let (header, args, _) = queued.parts(at);
+            found.clear();
+            let spec = self.front.table.spec(header.command);
+            spec.keys.find(&args, header.db, &mut found);
+            let named = found.iter();
+            keys.extend(named.map(|&(db, arg)| (db, args.get(arg as usize).into())));
+        }
+        self.are_elsewhere(&keys) || self.front.refused_spread(queued).is_some()
+    }
+
+    fn compose(
+        &self,
+        exec: &Header,
+        queued: &mut Batch,
+        watches: &Watches,
+    ) -> Result<Composer, Failure> {
+        let mut composer = Composer::new(true);
+        if let Watches::End { watcher, keys, far } = watches {
+            for key in keys {
+                let since = far.since(key);
+                let watcher = if since == 0 { watcher.0 } else { far.number() };
+                let at = At {
+                    resp3: exec.resp3,
+                    ..in_db(key.0)
+                };
+                composer.add_deed(at, Deed::Untouched { watcher, since }, &key.1);
+            }
+        }
+        for index in 0..queued.requests.len() {
+            let (header, args, _) = queued.parts(index);
+            let spec = self.front.table.spec(header.command);
+            if spec.flags.has(Flags::SELECT) {
+                composer.add_known(&selected(&args, exec.resp3));
+                continue;
+            }
+            if spec.flags.has(Flags::PAIRS) && args.len().is_multiple_of(2) {
+                let mut out = Output::default();
+                Reply::new(&mut out, exec.resp3).error(&Failure::wrong_arity(spec.name));
+                composer.add_known(&out.to_vec());
+                continue;
+            }
+            let mut found = Vec::new();
+            spec.keys.find(&args, header.db, &mut found);
+            let keys: Vec<u32> = found.iter().map(|(_, arg)| *arg).collect();
+            self.check(spec, &header, &args, &keys)?;
+            let at = At {
+                resp3: exec.resp3,
+                ..at_of(&header)
+            };
+            let added = composer.add(at, &what_of(spec), &args, &keys);
+            added.map_err(|why| refusal(why, spec.name))?;
+        }
+        Ok(composer)
+    }
+
+    /// Why a command cannot be part of a transaction over slots.
+    fn check(
+        &self,
+        spec: &Spec,
+        header: &Header,
+        args: &Args<'_>,
+        keys: &[u32],
+    ) -> Result<(), Failure> {
+        let dispatch = self.front.table.dispatch(header.command);
+        let is_data = matches!(dispatch, Dispatch::Key | Dispatch::Keys);
+        let is_open = is_data && DataCommands::is_open(header.command, args);
+        if !is_data || is_open || keys.is_empty() {
+            return Err(format!("CROSSNODE '{}' cannot be part of a transaction whose keys are of several nodes or slots: send it alone", spec.name).into());
+        }
+        let placement = self.front.kernel.placement();
+        let mut keys = keys.iter().map(|arg| args.get(*arg as usize));
+        match keys.find_map(|key| placement.lattice(key)) {
+            Some(keyspace) => Err(format!("CROSSNODE '{}' has a key of keyspace '{}', which is of regime lattice: a transaction whose keys are of several nodes or slots has keys of regime strict alone", spec.name, keyspace.name).into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The reply to `SELECT`: the commands behind it carry the database.
+fn selected(args: &Args<'_>, resp3: bool) -> Vec<u8> {
+    let mut out = Output::default();
+    let mut reply = Reply::new(&mut out, resp3);
+    match options::database(args.get(1)) {
+        Ok(_) => reply.ok(),
+        Err(failure) => reply.error(&failure),
+    }
+    out.to_vec()
+}

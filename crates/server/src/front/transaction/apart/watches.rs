@@ -1,0 +1,151 @@
+//! Watches of keys at other nodes: slots record them, as transactions that do only that.
+
+use super::{Apart, in_db};
+use crate::cluster::redirect::Door;
+use crate::cluster::way::Way;
+use rufous_base::ConnId;
+use rufous_base::slot::slot_of;
+use rufous_cluster::composing::Composer;
+use rufous_command::Failure;
+use rufous_kernel::body::{self, Deed};
+use rufous_kernel::lock::KeyName;
+use rufous_kernel::shard::WatchId;
+use std::collections::BTreeMap;
+
+/// Watches that slots have recorded.
+#[derive(Debug, Default)]
+pub(in super::super) struct Far {
+    /// The number of these watches at this node, which no others ever have: their end may arrive after later ones have
+    /// begun. 0: there are none.
+    number: u64,
+    /// Each with the epoch that its slot has told.
+    keys: BTreeMap<KeyName, u64>,
+}
+
+impl Far {
+    pub(super) fn is_empty(&self) -> bool {
+        self.number == 0
+    }
+
+    /// What the slot of a key has told; 0 if this node has recorded the watch.
+    pub(super) fn since(&self, key: &KeyName) -> u64 {
+        self.keys.get(key).copied().unwrap_or_default()
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// What a transaction means for the watches of its connection.
+#[derive(Debug)]
+pub(super) enum Watches {
+    /// Nothing.
+    Stay,
+    /// `EXEC` ends them.
+    End {
+        watcher: WatchId,
+        keys: Vec<KeyName>,
+        far: Far,
+    },
+    /// `WATCH` begins these.
+    Begin { number: u64, keys: Vec<KeyName> },
+}
+
+impl Apart<'_> {
+    /// Whether slots record these watches: other nodes have some of the keys.
+    pub(in super::super) fn records(&mut self, conn: ConnId, keys: &[KeyName]) -> bool {
+        let door = self.front.connection(conn).map(|c| c.door());
+        door == Some(Door::Plain) && self.are_elsewhere(keys)
+    }
+
+    /// Whether some of these keys are at another node.
+    pub(super) fn are_elsewhere(&self, keys: &[KeyName]) -> bool {
+        let Some(links) = self.front.links() else {
+            return false;
+        };
+        let placement = self.front.kernel.placement();
+        let is_strict = |key: &&KeyName| placement.lattice(&key.1).is_none();
+        let strict = keys.iter().filter(is_strict);
+        let slots = strict.map(|(_, key)| Some(slot_of(key)));
+        let way = links.routing().to_slots(slots);
+        matches!(way, Way::There(_) | Way::Apart(_))
+    }
+
+    /// Has them recorded. The reply comes when they are.
+    pub(in super::super) fn watch(
+        &mut self,
+        conn: ConnId,
+        keys: Vec<KeyName>,
+    ) -> Result<(), Failure> {
+        let command = self.front.table.find(b"watch").unwrap_or_default();
+        let own = u64::from(self.front.id().0);
+        let next = self.front.transactions.apart.next_watcher(own);
+        let Some(connection) = self.front.connection(conn) else {
+            return Ok(());
+        };
+        let far = &mut connection.transaction.far;
+        if far.is_empty() {
+            far.number = next;
+        }
+        let (watcher, number) = (far.number, far.number);
+        let header = connection.header(command, false, None);
+        let mut composer = Composer::new(true);
+        for (db, key) in &keys {
+            composer.add_deed(in_db(*db), Deed::Watch { watcher }, key);
+        }
+        self.begin(&header, composer, Watches::Begin { number, keys })
+    }
+
+    /// A transaction is over: ends or begins the watches of its connection. `told`: by its slots.
+    pub(super) fn settle_watches(&mut self, conn: ConnId, watches: Watches, told: &[u8]) {
+        let Watches::Begin { number, keys } = watches else {
+            return self.drop_watches(watches);
+        };
+        let keys = watched_since(keys, told);
+        let connection = self.front.connection(conn);
+        let far = connection.map(|connection| &mut connection.transaction.far);
+        match far.filter(|far| far.number == number) {
+            Some(far) => far.keys.extend(keys),
+            None => self.end_watches(Far { number, keys }),
+        }
+    }
+
+    /// Ends the watches of an `EXEC` that is over, or is not executed.
+    pub(super) fn drop_watches(&mut self, watches: Watches) {
+        if let Watches::End { watcher, keys, far } = watches {
+            self.front.end_watches(watcher, keys.iter());
+            self.end_watches(far);
+        }
+    }
+
+    /// Ends watches that slots have recorded. No client waits for that.
+    pub(in super::super) fn end_watches(&mut self, far: Far) {
+        if far.keys.is_empty() {
+            return;
+        }
+        let mut composer = Composer::new(false);
+        let watcher = far.number;
+        for (db, key) in far.keys.keys() {
+            composer.add_deed(in_db(*db), Deed::Unwatch { watcher }, key);
+        }
+        if let Ok((body, keys, _)) = composer.finish() {
+            let keys = keys.iter().map(|(key, writes)| (&**key, *writes));
+            self.front.kernel.begin_transacting(None, keys, body);
+        }
+    }
+}
+
+/// What slots have told of watches.
+fn watched_since(keys: Vec<KeyName>, told: &[u8]) -> BTreeMap<KeyName, u64> {
+    let slots = body::told(told).unwrap_or_default().into_iter();
+    let number = |reply: &[u8]| {
+        let digits = reply.strip_prefix(b":")?.strip_suffix(b"\r\n")?;
+        std::str::from_utf8(digits).ok()?.parse::<u64>().ok()
+    };
+    let slots = slots.filter_map(|(slot, replies)| Some((slot, number(replies.first()?)?)));
+    let since: BTreeMap<u16, u64> = slots.collect();
+    let all = keys.into_iter();
+    let of = |key: KeyName| Some((key.clone(), *since.get(&slot_of(&key.1))?));
+    all.filter_map(of).collect()
+}
