@@ -83,6 +83,8 @@ pub enum Step {
     Persist(usize),
     Pttl(usize),
     SetAll(Vec<u8>),
+    /// If none of the keys exists.
+    SetAllNx(Vec<u8>),
     GetAll,
     Rename(usize, usize),
     Copy(usize, usize, bool),
@@ -278,7 +280,7 @@ impl Step {
             | Step::Pttl(k) => *k == key,
             Step::Del(keys) => keys.contains(&key),
             Step::Rename(a, b) | Step::Copy(a, b, _) => *a == key || *b == key,
-            Step::GetAll => true,
+            Step::GetAll | Step::SetAllNx(_) => true,
             Step::Act(act) => act.looks_at(key),
             Step::Quiet(step) => step.looks_at(key),
             Step::Set { .. } | Step::SetAll(_) | Step::Flush => false,
@@ -317,9 +319,8 @@ impl Step {
             Step::Expire(k, ms) => with("PEXPIRE", k, word(&ms.to_string())),
             Step::Persist(k) => one("PERSIST", k),
             Step::Pttl(k) => one("PTTL", k),
-            Step::SetAll(value) => std::iter::once(word("MSET"))
-                .chain(keys.iter().flat_map(|k| [k.clone(), value.clone()]))
-                .collect(),
+            Step::SetAll(value) => pairs("MSET", keys, value),
+            Step::SetAllNx(value) => pairs("MSETNX", keys, value),
             Step::GetAll => std::iter::once(word("MGET"))
                 .chain(keys.iter().cloned())
                 .collect(),
@@ -390,6 +391,13 @@ impl Step {
                 state.iter_mut().for_each(|s| *s = plain(value));
                 ok()
             }
+            Step::SetAllNx(value) => {
+                let absent = state.iter().all(Option::is_none);
+                if absent {
+                    state.iter_mut().for_each(|s| *s = plain(value));
+                }
+                integer(usize::from(absent))
+            }
             Step::GetAll => Expect::Exactly(Reply::Array(state.iter().map(bulk).collect())),
             Step::Flush => {
                 state.iter_mut().for_each(|s| *s = None);
@@ -415,6 +423,13 @@ impl Step {
             _ => None,
         }
     }
+}
+
+/// A command that sets all of these keys.
+fn pairs(name: &str, keys: &[Vec<u8>], value: &[u8]) -> Vec<Vec<u8>> {
+    let pairs = keys.iter().flat_map(|key| [&key[..], value]);
+    let words = std::iter::once(name.as_bytes()).chain(pairs);
+    words.map(<[u8]>::to_vec).collect()
 }
 
 /// The time to live, counted from when the command may have run.

@@ -4,9 +4,9 @@
 
 use super::loose::Sight;
 use super::node::Power;
-use super::refusals;
+use super::spread;
 use super::units::Further;
-use super::wires::{Who, info, node_of};
+use super::wires::{Who, info};
 use super::wishes::{Aim, At, Wish, shown};
 use super::world::{What, World};
 use crate::engine::random::Random;
@@ -49,15 +49,15 @@ pub(super) struct Client {
     pub(super) wishes: VecDeque<Wish>,
     sent: usize,
     /// Those that were refused, and are to be asked for again.
-    again: VecDeque<Wish>,
+    pub(super) again: VecDeque<Wish>,
     /// How long to wait before that.
-    pause_us: u64,
+    pub(super) pause_us: u64,
     /// When its requests went out, if it waits for replies.
-    asked_us: Option<u64>,
+    pub(super) asked_us: Option<u64>,
     /// Replies to come before those that count.
     before: usize,
     /// Where slots are, as far as it knows.
-    known: BTreeMap<u16, usize>,
+    pub(super) known: BTreeMap<u16, usize>,
     /// What the one that reads everything has still to read.
     to_read: VecDeque<Wish>,
     /// Since when it wants what it asks for now.
@@ -70,6 +70,10 @@ pub(super) struct Client {
     /// The same of the key with deadlines.
     pub(super) deadlines: Random,
     pub(super) further: Further,
+    /// Whether it next uses keys of several slots, and how.
+    pub(super) spread: Random,
+    /// How many requests it has sent at once.
+    at_once: usize,
 }
 
 impl Client {
@@ -91,11 +95,18 @@ impl Client {
             pairs: Random::new(seed, &format!("pairs of client {number}")),
             deadlines: Random::new(seed, &format!("deadlines of client {number}")),
             further: Further::new(seed, number),
+            spread: Random::new(seed, &format!("transactions of client {number}")),
+            at_once: 0,
         }
     }
 
     pub(super) fn is_done(&self) -> bool {
         self.wishes.is_empty() && self.again.is_empty() && self.to_read.is_empty()
+    }
+
+    /// Whether it has sent one request, and not several at once.
+    pub(super) fn asks_one(&self) -> bool {
+        self.at_once == 1
     }
 
     pub(super) fn describe(&self) -> String {
@@ -139,6 +150,7 @@ impl World {
         if let (Some(asked), Some(connection)) = (found.asked_us, &found.connection) {
             if now >= asked + self.plan.patience_us() {
                 let wire = connection.wire;
+                self.look_at_patience(client);
                 self.close(wire, 0, Close::Now);
                 self.on_lost(client, wire);
             }
@@ -233,6 +245,7 @@ impl World {
             Door::Plain => found.wishes.len(),
             Door::Redirecting => 1,
         };
+        found.at_once = found.sent;
         for wish in found.wishes.iter().take(found.sent) {
             for request in wish.requests() {
                 encode::request(&mut bytes, &request);
@@ -355,51 +368,6 @@ impl World {
         }
     }
 
-    fn on_refused(&mut self, client: usize, wish: Wish, text: &str) {
-        let found = &mut self.clients[client];
-        let slot = wish.slot();
-        if let Some(slot) = slot {
-            found.known.remove(&slot);
-        }
-        let at = found.connection.as_ref().map(|connection| connection.at);
-        let door = at.map(|at| at.door);
-        let waited_us = found.asked_us.map(|us| self.engine.now_us - us);
-        let stops = at.is_some_and(|at| self.nodes[at.node].may_give_up(self.engine.now_us));
-        if door == Some(Door::Redirecting) && !stops && refusals::is_early(text, waited_us) {
-            return self.fail(format!("client {client}: {wish:?} has not waited: {text}"));
-        }
-        let pause = match text.split(' ').collect::<Vec<_>>()[..] {
-            ["MOVED", told, to] if door == Some(Door::Redirecting) => {
-                let is_asked = |slot: &u16| told == slot.to_string();
-                let node = node_of(to).zip(slot.filter(is_asked));
-                let Some((node, slot)) = node else {
-                    return self.fail(format!("client {client} is sent nowhere: {text}"));
-                };
-                found.known.insert(slot, node);
-                self.reach("a client was sent elsewhere");
-                // Two nodes may send it to and fro while they know different epochs.
-                self.clients[client].random.skewed(10, 20_000)
-            }
-            [
-                "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MISCONF" | "UNBLOCKED",
-                ..,
-            ] => {
-                self.reach("a client was told to try again");
-                self.clients[client].random.skewed(5_000, 200_000)
-            }
-            ["UNKNOWNRESULT", ..] if door == Some(Door::Plain) && wish.writes() => {
-                self.reach("who has passed a request on does not know what became of it");
-                return self.record(client, wish, Outcome::Open);
-            }
-            _ => return self.fail(format!("client {client} is refused {wish:?}: {text}")),
-        };
-        let found = &mut self.clients[client];
-        found.pause_us = found.pause_us.max(pause);
-        if !wish.aim.is_guarded() {
-            found.again.push_back(wish);
-        }
-    }
-
     /// Its connection is gone.
     pub(super) fn on_lost(&mut self, client: usize, wire: usize) {
         let found = &mut self.clients[client];
@@ -452,7 +420,7 @@ impl World {
         self.act_in(client, wait);
     }
 
-    fn record(&mut self, client: usize, wish: Wish, outcome: Outcome) {
+    pub(super) fn record(&mut self, client: usize, wish: Wish, outcome: Outcome) {
         self.operations += 1;
         let found = &mut self.clients[client];
         let (Some(asked_us), Some(connection)) = (found.asked_us, &mut found.connection) else {
@@ -470,6 +438,10 @@ impl World {
             Aim::Strict(key, op) => (key, op),
             Aim::Unit(_, op) if self.was_touched(&op, &outcome) => return,
             Aim::Unit(unit, op) => (unit, op),
+            Aim::Spread(unit, op) => {
+                self.note_spread(&op, &outcome);
+                (spread::place_of(unit), op)
+            }
             Aim::Watch(unit) => {
                 self.note_watched(client, unit, &outcome);
                 (unit, Op::One(Step::Get(0)))

@@ -19,6 +19,7 @@ impl World {
         self.look_at_passed_on();
         self.judge_orders()?;
         self.judge_rest()?;
+        self.judge_books()?;
         self.judge_keys()?;
         self.judge_loose()
     }

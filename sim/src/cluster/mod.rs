@@ -22,6 +22,7 @@
 //!   stopped in the middle of a turn
 //! - `clients`: requests and replies; `wishes`: which requests
 //! - `units`: collections, transactions, watched keys, lists that are waited for
+//! - `spread`: keys of several slots, and transactions over them
 //! - `fleeting`: a key with deadlines; `pairs`: keys that are written together
 //! - `loose`: keys of the lattice keyspace, and whether they are right
 //! - `strangers`: processes that claim to be nodes
@@ -38,6 +39,7 @@ mod node;
 mod pairs;
 pub mod plan;
 mod refusals;
+mod spread;
 mod stops;
 mod strangers;
 mod trouble;
@@ -96,6 +98,10 @@ impl Scenario for World {
             "a watched key was touched",
             "a watched key was as it had been",
             "elements were waited for",
+            "a transaction over slots was executed",
+            "a transaction over slots has an unknown outcome",
+            "a transaction over slots has met its condition",
+            "a transaction over slots has failed its condition",
             "a process without the secret was refused",
             "a node was stopped within a turn",
         ],
@@ -122,6 +128,13 @@ impl Scenario for World {
             Fault::Chain(chain::Planted::NoLease),
             Fault::Wire(wire::Planted::ProofNotChecked),
             Fault::Kernel(Planted::TurnTimeKept),
+            Fault::Kernel(Planted::KeysNotTaken),
+            Fault::Kernel(Planted::CopiesNotClosed),
+            Fault::Kernel(Planted::LettersNotAwaited),
+            Fault::Kernel(Planted::BookNotRead),
+            Fault::Kernel(Planted::LettersNotRepeated),
+            Fault::Kernel(Planted::ConditionsNotChecked),
+            Fault::Kernel(Planted::EarlierHeadsHeard),
             Fault::Chain(chain::Planted::GatesOfWorker),
             Fault::Chain(chain::Planted::NotGivenUp),
         ],

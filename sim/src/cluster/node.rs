@@ -29,6 +29,9 @@ const MAX_AHEAD_US: u64 = MAX_STAMP_LEAD_US - 2_000_000;
 /// What the wall clock shows at time zero.
 const START_US: u64 = 1_700_000_000_000_000;
 
+/// The wire version that brought messages of transactions over slots.
+const LETTERS: u16 = 3;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Power {
     /// It has not started yet.
@@ -60,6 +63,8 @@ pub(super) struct Node {
     /// What its folder records: the log has everything, as no power was lost since it served.
     is_whole: bool,
     pub(super) paused_until_us: u64,
+    /// Until when it, or a worker of it, was last paused or slow.
+    pub(super) troubled_us: u64,
     /// Its turns take this many times as long until then.
     pub(super) slow: (u64, u64),
     /// Whether the coordinator and the node reach each other from then on.
@@ -93,6 +98,7 @@ impl Node {
             disk: Disk::new(plan.seed ^ index as u64, plan.disk.clone()),
             is_whole: false,
             paused_until_us: 0,
+            troubled_us: 0,
             slow: (1, 0),
             alone_until_us: 0,
             control: control(NodeId([index as u8; 20]), plan.copies, 0),
@@ -168,6 +174,10 @@ impl Node {
         // Upgraded by a start, and taken back by another.
         let versions = u64::from(NEWEST - OLDEST + 1);
         self.newest = OLDEST + (start % versions) as u16;
+        if plan.has_spread() {
+            // Nodes of earlier versions have no part in transactions over slots.
+            self.newest = self.newest.max(LETTERS);
+        }
         let local = rufous_wire::Local {
             cluster: "world".into(),
             id: self.id.0,

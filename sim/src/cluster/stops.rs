@@ -34,7 +34,7 @@ enum At {
 impl Plan {
     /// Whether nodes are stopped in the middle of turns: in every eighth seed. Without logs, a node
     /// that is taken for dead would be one too many.
-    fn has_stops(&self) -> bool {
+    pub(super) fn has_stops(&self) -> bool {
         self.seed % 8 == 6 && self.mode != Mode::Off
     }
 

@@ -156,6 +156,13 @@ impl World {
             format_args!("n{node} is {times} times as slow for {us}"),
         );
         self.nodes[node].slow = (times, self.engine.now_us + us);
+        self.trouble_node(node, us);
+    }
+
+    fn trouble_node(&mut self, node: usize, us: u64) {
+        let until_us = self.engine.now_us + us;
+        let known = &mut self.nodes[node].troubled_us;
+        *known = until_us.max(*known);
     }
 
     /// A node that has left is started again, with the data that it had.
@@ -177,6 +184,7 @@ impl World {
         let us = self.chance.skewed(10_000, 5_000_000);
         let workers = self.nodes[node].workers;
         let worker = self.chance.index(workers);
+        self.trouble_node(node, us);
         if self.chance.chance(0.5) {
             self.reach("a node paused");
             self.note("world", format_args!("n{node} pauses for {us}"));

@@ -4,6 +4,7 @@
 
 use super::clients::{Client, Door};
 use super::plan::{KEYS, Plan};
+use super::spread;
 use super::wishes::Aim;
 use super::world::World;
 use crate::engine::random::Random;
@@ -119,7 +120,8 @@ impl Plan {
             db: 0,
             keys: keys.iter().map(|key| key.as_bytes().to_vec()).collect(),
         };
-        plain.chain(further).map(unit).collect()
+        let spread = spread::units().filter(|_| self.has_spread());
+        plain.chain(further).map(unit).chain(spread).collect()
     }
 
     pub(super) fn unique(&self) -> Unique {
@@ -234,7 +236,11 @@ impl World {
             for (key, name) in unit.keys.iter().enumerate() {
                 let look = Op::One(workload::read(unit.kind, key));
                 let name = String::from_utf8_lossy(name).into_owned();
-                all.push((name, Aim::Unit(number, look)));
+                let aim = match number.checked_sub(spread::place_of(0)) {
+                    Some(unit) if self.plan.has_spread() => Aim::Spread(unit, look),
+                    _ => Aim::Unit(number, look),
+                };
+                all.push((name, aim));
             }
         }
         all

@@ -4,6 +4,7 @@ use super::clients::Door;
 use super::fleeting::FLEETING;
 use super::loose::{Deed, LOOSE, Shape};
 use super::plan::KEYS;
+use super::spread;
 use super::units::{key_of, keys_of, place_of};
 use super::world::World;
 use crate::model::{Op, Step};
@@ -17,6 +18,8 @@ pub(super) enum Aim {
     Strict(usize, Op),
     /// With the keys of a unit.
     Unit(usize, Op),
+    /// With keys of several slots.
+    Spread(usize, Op),
     /// The first key of a unit is watched, and read.
     Watch(usize),
     /// With a key of the lattice keyspace.
@@ -36,7 +39,8 @@ impl Aim {
     /// How many replies it gets: the last one counts.
     pub(super) fn replies(&self) -> usize {
         match self {
-            Self::Unit(_, Op::Transaction { steps, .. }) => steps.len() + 2,
+            Self::Unit(_, Op::Transaction { steps, .. })
+            | Self::Spread(_, Op::Transaction { steps, .. }) => steps.len() + 2,
             Self::Watch(_) => 2,
             _ => 1,
         }
@@ -69,7 +73,7 @@ pub(super) struct Wish {
 impl Wish {
     pub(super) fn writes(&self) -> bool {
         match &self.aim {
-            Aim::Strict(_, op) | Aim::Unit(_, op) => op.writes(),
+            Aim::Strict(_, op) | Aim::Unit(_, op) | Aim::Spread(_, op) => op.writes(),
             Aim::Watch(_) => false,
             Aim::Loose(_, deed) => deed.writes(),
             Aim::Pair(value) => value.is_some(),
@@ -81,6 +85,7 @@ impl Wish {
     pub(super) fn slot(&self) -> Option<u16> {
         match &self.aim {
             Aim::Unit(unit, op) => Some(slot_of(key_of(*unit, place_of(op)).as_bytes())),
+            Aim::Spread(unit, op) => Some(slot_of(spread::key_of(*unit, op).as_bytes())),
             Aim::Watch(unit) => Some(slot_of(key_of(*unit, 0).as_bytes())),
             Aim::Strict(key, _) => Some(slot_of(KEYS[*key].as_bytes())),
             Aim::Loose(..) => None,
@@ -92,6 +97,7 @@ impl Wish {
     pub(super) fn requests(&self) -> Vec<Vec<Vec<u8>>> {
         match &self.aim {
             Aim::Unit(unit, op) => op.requests(&keys_of(*unit)),
+            Aim::Spread(unit, op) => op.requests(&spread::keys_of(*unit)),
             Aim::Watch(unit) => vec![
                 vec![b"WATCH".to_vec(), key_of(*unit, 0).into()],
                 vec![b"GET".to_vec(), key_of(*unit, 0).into()],
@@ -203,6 +209,13 @@ impl World {
     pub(super) fn next_wish(&mut self, client: usize) -> Wish {
         if let Some(aim) = self.next_of_units(client) {
             return Wish { aim, at: None };
+        }
+        if self.plan.has_spread() {
+            self.values += 1;
+            let text = format!("{}.{}", client, self.values);
+            if let Some(aim) = self.clients[client].next_spread(text.as_bytes()) {
+                return Wish { aim, at: None };
+            }
         }
         let is_loose = self.plan.loose.is_some() && self.clients[client].random.chance(0.4);
         let is_pair = self.plan.has_pairs() && self.clients[client].pairs.chance(0.3);

@@ -13,7 +13,7 @@ impl Op {
             Op::One(step) => step.only_key(),
             Op::Transaction { .. } => None,
         };
-        key.is_some_and(|key| !next.steps().iter().any(|step| step.is_about(key)))
+        key.is_some_and(|key| !next.steps().iter().any(|step| step.concerns(key)))
     }
 }
 
@@ -39,17 +39,21 @@ impl Step {
                 [key] => Some(key),
                 _ => None,
             },
-            Step::SetAll(_) | Step::GetAll | Step::Rename(..) | Step::Copy(..) | Step::Flush => {
-                None
-            }
+            Step::SetAll(_)
+            | Step::SetAllNx(_)
+            | Step::GetAll
+            | Step::Rename(..)
+            | Step::Copy(..)
+            | Step::Flush => None,
         }
     }
 
-    fn is_about(&self, key: usize) -> bool {
+    /// Whether it reads or writes a key.
+    pub fn concerns(&self, key: usize) -> bool {
         match self {
             Step::Set { key: written, .. } => *written == key,
             Step::SetAll(_) | Step::Flush => true,
-            Step::Quiet(step) => step.is_about(key),
+            Step::Quiet(step) => step.concerns(key),
             _ => self.looks_at(key),
         }
     }

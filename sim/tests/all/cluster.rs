@@ -3,7 +3,7 @@
 
 use crate::common::{caught, caught_saying};
 use rufous_sim::cluster::World;
-use rufous_sim::cluster::plan::Size;
+use rufous_sim::cluster::plan::{Plan, Size};
 use rufous_sim::engine::{self, Fault};
 
 #[test]
@@ -141,4 +141,38 @@ fn a_cluster_of_fifty_nodes() {
     assert_eq!(report.failure, None);
     let operations = report.count("operations");
     assert!(operations > 100, "{operations}");
+}
+
+/// Seeds whose clients use transactions over slots.
+fn spread(seeds: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
+    let size = Size::Any;
+    seeds.filter(move |seed| Plan::of(*seed, size).has_spread())
+}
+
+#[test]
+fn transactions_over_slots_do_not_keep_others_from_their_keys() {
+    let (size, what) = (Size::Any, "no order of the commands");
+    caught_saying::<World>("keys-not-taken", &size, what, spread(33..60));
+}
+
+#[test]
+fn messages_of_transactions_leave_before_copies_have_what_they_tell_of() {
+    let (size, what) = (Size::Any, "no order of the commands");
+    caught_saying::<World>("letters-not-awaited", &size, what, spread(90..108));
+}
+
+#[test]
+fn a_new_head_does_not_know_the_transactions_of_the_one_before() {
+    caught_saying::<World>("book-not-read", &Size::Any, "", spread(33..60));
+}
+
+#[test]
+fn messages_of_transactions_are_not_sent_again() {
+    caught_saying::<World>("letters-not-repeated", &Size::Any, "", spread(33..60));
+}
+
+#[test]
+fn conditions_of_transactions_are_not_checked() {
+    let (size, what) = (Size::Any, "no order of the commands");
+    caught_saying::<World>("conditions-not-checked", &size, what, spread(33..60));
 }
