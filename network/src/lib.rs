@@ -22,10 +22,12 @@
 //! | [`history`] | what was asked and answered, and as a file |
 //! | [`verdict`] | whether it can be |
 //! | [`run`] | one run |
+//! | [`bank`] | money that moves between accounts of several nodes, under each fault in turn |
 //! | [`demo`] | each fault in turn, and a table of what clients saw |
 #![forbid(unsafe_code)]
 
 pub mod appends;
+pub mod bank;
 pub mod clients;
 pub mod delay;
 pub mod demo;

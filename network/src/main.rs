@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
+use rufous_network::bank::Bank;
 use rufous_network::demo::Demo;
 use rufous_network::run::{self, Run};
 use rufous_network::{delay, history, space};
@@ -65,6 +66,15 @@ struct DemoOptions {
     only: Vec<String>,
 }
 
+#[derive(Args)]
+struct BankOptions {
+    #[command(flatten)]
+    demo: DemoOptions,
+    /// Which payments are made, and which lists are read [default: by the time of day]
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
 #[derive(Subcommand)]
 enum Command {
     /// Say what keeps this machine from it; nothing where it can
@@ -84,6 +94,17 @@ enum Command {
     FaultsInside {
         #[command(flatten)]
         demo: DemoOptions,
+    },
+    /// Each fault in turn under transfers, purchases by card and audits, and a table of what clients saw
+    Bank {
+        #[command(flatten)]
+        bank: BankOptions,
+    },
+    /// The bank itself, in namespaces that are made already
+    #[command(hide = true)]
+    BankInside {
+        #[command(flatten)]
+        bank: BankOptions,
     },
     /// The run itself, in namespaces that are made already
     #[command(hide = true)]
@@ -108,6 +129,8 @@ fn main() -> ExitCode {
         Some(Command::Inside { options }) => inside(options),
         Some(Command::Faults { .. }) => start_again("faults-inside", 1),
         Some(Command::FaultsInside { demo }) => faults(demo),
+        Some(Command::Bank { .. }) => start_again("bank-inside", 1),
+        Some(Command::BankInside { bank }) => open_bank(bank),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -125,10 +148,7 @@ fn start(options: &Options) -> Result<bool> {
         println!("skipped: {obstacle}");
         return Ok(true);
     }
-    let seed = options.seed.unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        now.map_or(0, |now| now.as_secs())
-    });
+    let seed = options.seed.unwrap_or_else(of_today);
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     words.insert(0, "inside".to_owned());
     if options.seed.is_none() {
@@ -159,6 +179,22 @@ fn faults(options: DemoOptions) -> Result<bool> {
         only: options.only,
     };
     demo.run()
+}
+
+fn open_bank(options: BankOptions) -> Result<bool> {
+    let bank = Bank {
+        seed: options.seed.unwrap_or_else(of_today),
+        workers: options.demo.workers,
+        rufous: server(options.demo.rufous)?,
+        only: options.demo.only,
+    };
+    bank.run()
+}
+
+/// A seed by the time of day.
+fn of_today() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_secs())
 }
 
 fn server(given: Option<PathBuf>) -> Result<PathBuf> {

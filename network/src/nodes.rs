@@ -95,27 +95,32 @@ impl Nodes {
             unreached: None,
         };
         for no in 1..=nodes {
-            let folder = all.plan.folder.join(format!("node{no}"));
-            if all.plan.disks {
-                disk::make(&folder)?
-            } else {
-                std::fs::create_dir_all(&folder)?
-            }
-            let file = folder.with_extension("toml");
-            std::fs::write(file, lattice::CONFIGURATION)?;
-            let host = Host::of_node(no);
-            let way = way(&host, no)?;
-            all.nodes.push(Node {
-                no,
-                host,
-                folder,
-                id: id_of(no),
-                process: None,
-                way,
-            });
-            all.start_again(no)?;
+            all.add(no)?;
         }
         Ok(all)
+    }
+
+    /// Makes a node's folder, and starts it.
+    pub(super) fn add(&mut self, no: usize) -> Result<()> {
+        let folder = self.plan.folder.join(format!("node{no}"));
+        if self.plan.disks {
+            disk::make(&folder)?
+        } else {
+            std::fs::create_dir_all(&folder)?
+        }
+        let file = folder.with_extension("toml");
+        std::fs::write(file, lattice::CONFIGURATION)?;
+        let host = Host::of_node(no);
+        let way = way(&host, no)?;
+        self.nodes.push(Node {
+            no,
+            host,
+            folder,
+            id: id_of(no),
+            process: None,
+            way,
+        });
+        self.start_again(no)
     }
 
     pub fn all(&self) -> &[Node] {

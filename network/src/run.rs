@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::appends::{self, Came, Transaction};
+use crate::appends::{self, Came, Lists, Transaction};
 use crate::clients::{Clients, Seen};
 use crate::demo::disk;
 use crate::faults::{self, Means, Trouble};
@@ -88,9 +88,10 @@ impl Run {
             took.as_secs_f64()
         );
         let shared = lattice::clients::Clients::start(&doors(&nodes), self.seed);
-        let plain = nodes.all().iter().map(Node::plain).collect();
+        let plain: Vec<_> = nodes.all().iter().map(Node::plain).collect();
         let doors: Vec<_> = nodes.all().iter().map(Node::door).collect();
-        let appends = appends::Clients::start(&doors, self.seed);
+        let appends = appends::Clients::start(&doors, self.seed, Lists::of_one_slot());
+        let apart = appends::Clients::start(&plain, self.seed, Lists::apart("apart"));
         let clients = Clients::start(plain, doors, self.seed);
         let means = Means {
             nodes: self.nodes,
@@ -106,6 +107,7 @@ impl Run {
             happen(round, &mut nodes, &clients, &shared).with_context(|| round.to_string())
         });
         let (seen, transactions) = (clients.finish()?, appends.finish()?);
+        let apart = apart.finish()?;
         // From here on nobody works on strict keys.
         let happened = happened.and_then(|()| {
             let last = faults::last(self.seed, &tools);
@@ -119,23 +121,41 @@ impl Run {
             shared.stop()?
         };
         let seen = All::of(seen, shared);
-        let fine = [seen.judge(), judge_transactions(&transactions)?] == [true; 2];
+        let histories = [("one slot", &transactions), ("several nodes", &apart)];
+        self.judge(&seen, &histories, happened)
+    }
+
+    fn judge(
+        &self,
+        seen: &All,
+        histories: &[(&str, &Vec<Transaction>)],
+        happened: Result<()>,
+    ) -> Result<bool> {
+        let mut fine = seen.judge();
+        for (lists, transactions) in histories {
+            fine &= judge_transactions(lists, transactions)?;
+        }
         if happened.is_err() || !fine {
-            self.keep(&seen.history, &transactions)?;
+            self.keep(&seen.history, histories)?;
         }
         happened.map(|()| fine)
     }
 
-    fn keep(&self, history: &History, transactions: &[Transaction]) -> Result<()> {
+    fn keep(&self, history: &History, histories: &[(&str, &Vec<Transaction>)]) -> Result<()> {
         std::fs::create_dir_all(&self.keep)?;
         let path = self.keep.join(format!("seed-{}.history", self.seed));
         history::write(&path, history)?;
         println!("  the history is in {}", path.display());
-        let path = self
-            .keep
-            .join(format!("seed-{}.transactions.jsonl", self.seed));
-        std::fs::write(&path, appends::verdict::lines(transactions))?;
-        println!("  that of transactions is in {}", path.display());
+        for (lists, transactions) in histories {
+            let name = lists.replace(' ', "-");
+            let name = format!("seed-{}.{name}.jsonl", self.seed);
+            let path = self.keep.join(name);
+            std::fs::write(&path, appends::verdict::lines(transactions))?;
+            println!(
+                "  that of transactions over lists of {lists} is in {}",
+                path.display()
+            );
+        }
         Ok(())
     }
 }
@@ -236,11 +256,11 @@ pub fn judge(history: &History, shown: usize) -> bool {
 }
 
 /// Judges transactions over lists, and says what it is; true where nothing of it is wrong.
-fn judge_transactions(transactions: &[Transaction]) -> Result<bool> {
+fn judge_transactions(lists: &str, transactions: &[Transaction]) -> Result<bool> {
     let of = |came| transactions.iter().filter(|one| one.came == came).count();
     let wrong = appends::verdict::judge(transactions)?;
     println!(
-        "  {} transactions over lists acknowledged, {} refused, {} with an unknown outcome: {}",
+        "  {} transactions over lists of {lists} acknowledged, {} refused, {} with an unknown outcome: {}",
         of(Came::Done),
         of(Came::NotDone),
         of(Came::Unknown),

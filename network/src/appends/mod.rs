@@ -1,5 +1,5 @@
-//! Transactions over several lists of one slot, which read them and append to them. What they read shows
-//! in which order they took effect: [`verdict`] has it judged by a checker that others wrote.
+//! Transactions over several lists, of one slot or of any, which read them and append to them. What they read
+//! shows in which order they took effect: [`verdict`] has it judged by a checker that others wrote.
 //!
 //! No element is appended twice, and lists are used for a few hundred transactions.
 
@@ -58,8 +58,42 @@ pub struct Transaction {
     pub came: Came,
 }
 
+/// Which lists transactions name.
+#[derive(Clone, Debug)]
+pub struct Lists {
+    name: String,
+    is_one_slot: bool,
+}
+
+impl Lists {
+    /// Lists of one slot, as the redirecting endpoint needs them.
+    pub fn of_one_slot() -> Self {
+        Self {
+            name: "appends".to_owned(),
+            is_one_slot: true,
+        }
+    }
+
+    /// Each list in a slot of its own: of several nodes.
+    pub fn apart(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            is_one_slot: false,
+        }
+    }
+
+    fn list(&self, turn: u64, no: u64) -> String {
+        if self.is_one_slot {
+            format!("{{{}{turn}}}{no}", self.name)
+        } else {
+            format!("{}{turn}:{no}", self.name)
+        }
+    }
+}
+
 /// What all clients of a run share.
 struct Shared {
+    lists: Lists,
     began: Instant,
     ends: AtomicBool,
     transactions: AtomicU64,
@@ -75,8 +109,10 @@ pub struct Clients {
 }
 
 impl Clients {
-    pub fn start(doors: &[SocketAddr], seed: u64) -> Self {
+    pub fn start(doors: &[SocketAddr], seed: u64, lists: Lists) -> Self {
+        let name = lists.name.clone();
         let shared = Arc::new(Shared {
+            lists,
             began: Instant::now(),
             ends: AtomicBool::new(false),
             transactions: AtomicU64::new(0),
@@ -86,7 +122,7 @@ impl Clients {
         });
         let running = (0..CLIENTS).map(|no| {
             let (shared, doors) = (shared.clone(), doors.to_vec());
-            let random = Random::new(seed, &format!("appends {no}"));
+            let random = Random::new(seed, &format!("{name} {no}"));
             thread::spawn(move || work(&shared, doors, random))
         });
         Self {
@@ -140,7 +176,7 @@ fn steps(shared: &Shared, random: &mut Random) -> Vec<Step> {
     let turn = shared.transactions.fetch_add(1, Ordering::Relaxed) / TURN;
     let count = random.between(1, MOST);
     let step = |_| {
-        let list = format!("{{appends{turn}}}{}", random.below(LISTS));
+        let list = shared.lists.list(turn, random.below(LISTS));
         if random.chance(0.5) {
             Step::Read(list, None)
         } else {

@@ -111,7 +111,7 @@ impl Demo {
             println!("  {scene} …");
             strict.account.take();
             strict.account.set_sick(scene.sick());
-            scene.happen(nodes, strict)?;
+            scene.happen(nodes, &strict.large)?;
             let whole = nodes.until_whole()?;
             until_answered(strict)?;
             strict.account.set_sick(&[]);

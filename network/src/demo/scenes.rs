@@ -8,11 +8,10 @@ use anyhow::{Result, ensure};
 
 use super::account::FOLLOWS;
 use super::disk;
-use super::strict::Strict;
 use crate::filters::{Cut, Tool};
 use crate::nodes::Nodes;
 use crate::space::Host;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The node that faults happen to, and another one.
 const IT: usize = 2;
@@ -39,6 +38,7 @@ pub enum Scene {
     ClockAhead,
     AllKilled,
     EmptyFolder,
+    Joined,
 }
 
 impl Scene {
@@ -59,11 +59,28 @@ impl Scene {
         Self::EmptyFolder,
     ];
 
+    /// Those of the bank.
+    pub const OF_BANK: [Self; 9] = [
+        Self::Calm,
+        Self::Killed,
+        Self::Parted,
+        Self::Deaf,
+        Self::FullDisk,
+        Self::Stopped,
+        Self::Joined,
+        Self::Drained,
+        Self::AllKilled,
+    ];
+
     /// The nodes whose own clients are not counted: a promise to them would need the node. In two scenes
     /// no node runs for a while.
     pub fn sick(self) -> &'static [usize] {
         match self {
-            Self::Calm | Self::LargeTransactions | Self::Unreached | Self::Forgotten => &[],
+            Self::Calm
+            | Self::LargeTransactions
+            | Self::Unreached
+            | Self::Forgotten
+            | Self::Joined => &[],
             // The clients that are bound to a drained node lose it when it stops, not before.
             Self::FullDisk
             | Self::HungDisk
@@ -87,7 +104,16 @@ impl Scene {
                 | Self::Unreached
                 | Self::Forgotten
                 | Self::Drained
+                | Self::Joined
         )
+    }
+
+    /// The nodes that do nothing while the scene lasts, so that nothing is promised to their own clients.
+    pub fn still(self) -> &'static [usize] {
+        match self {
+            Self::Stopped | Self::HungDisk => &[IT],
+            _ => &[],
+        }
     }
 
     /// What keeps this machine from it.
@@ -100,14 +126,14 @@ impl Scene {
         }
     }
 
-    /// Has the fault happen, and ends it.
-    pub fn happen(self, nodes: &mut Nodes, strict: &Strict) -> Result<()> {
+    /// Has the fault happen, and ends it. Clients write large values while `large` is set.
+    pub fn happen(self, nodes: &mut Nodes, large: &AtomicBool) -> Result<()> {
         match self {
             Self::Calm => hold(),
             Self::LargeTransactions => {
-                strict.large.store(true, Ordering::Relaxed);
+                large.store(true, Ordering::Relaxed);
                 hold();
-                strict.large.store(false, Ordering::Relaxed);
+                large.store(false, Ordering::Relaxed);
             }
             Self::FullDisk => {
                 disk::fill(nodes.folder(IT)?)?;
@@ -156,6 +182,7 @@ impl Scene {
                 std::thread::sleep(LASTS);
                 nodes.start_all(&[2, 3])?;
             }
+            Self::Joined => joined(nodes)?,
         }
         Ok(())
     }
@@ -178,6 +205,7 @@ impl fmt::Display for Scene {
             Self::ClockAhead => "node 2: clock 600 s ahead",
             Self::AllKilled => "kill -9 of all nodes",
             Self::EmptyFolder => "all stopped, node 1 back empty",
+            Self::Joined => "node 4: joins, drained, stopped",
         })
     }
 }
@@ -219,6 +247,17 @@ fn clock_ahead(nodes: &mut Nodes) -> Result<()> {
     std::fs::write(&file, "+600")?;
     hold();
     std::fs::write(&file, "+0")?;
+    Ok(())
+}
+
+/// One more node takes its share of slots, and gives it back.
+fn joined(nodes: &mut Nodes) -> Result<()> {
+    let no = nodes.join()?;
+    nodes.until_whole()?;
+    hold();
+    nodes.drain(no)?;
+    nodes.stop(no)?;
+    nodes.leave(no);
     Ok(())
 }
 

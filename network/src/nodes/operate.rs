@@ -59,6 +59,18 @@ impl Nodes {
         client.call(&["CLUSTER", "STATUS"])?.text()
     }
 
+    /// Starts one more node with an empty folder; its number.
+    pub fn join(&mut self) -> Result<usize> {
+        let no = self.nodes.len() + 1;
+        self.add(no)?;
+        Ok(no)
+    }
+
+    /// Forgets a node that has been drained and stopped.
+    pub fn leave(&mut self, no: usize) {
+        self.nodes.retain(|node| node.no != no);
+    }
+
     /// Starts one more node under an address that no one reaches.
     pub fn start_unreached(&mut self) -> Result<()> {
         let no = self.nodes.len() + 1;
