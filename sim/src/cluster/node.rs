@@ -63,6 +63,8 @@ pub(super) struct Node {
     /// What its folder records: the log has everything, as no power was lost since it served.
     is_whole: bool,
     pub(super) paused_until_us: u64,
+    /// Until when a worker of it was last paused.
+    pub(super) stalled_until_us: u64,
     /// Until when it, or a worker of it, was last paused or slow.
     pub(super) troubled_us: u64,
     /// Its turns take this many times as long until then.
@@ -90,7 +92,7 @@ impl Node {
             workers: plan.workers[index],
             life: 0,
             power: Power::New,
-            stop_us: 0,
+            stop_us: u64::MAX,
             drains: false,
             newest: NEWEST,
             seats: Vec::new(),
@@ -98,6 +100,7 @@ impl Node {
             disk: Disk::new(plan.seed ^ index as u64, plan.disk.clone()),
             is_whole: false,
             paused_until_us: 0,
+            stalled_until_us: 0,
             troubled_us: 0,
             slow: (1, 0),
             alone_until_us: 0,
@@ -133,9 +136,9 @@ impl Node {
     }
 
     /// Whether it may refuse what waits: it was asked to stop long enough ago. Its clock may run faster.
+    /// What it has said arrives when it may have ended.
     pub(super) fn may_give_up(&self, now_us: u64) -> bool {
-        let stops = matches!(self.power, Power::Stopping(_));
-        stops && now_us >= self.stop_us + LEFT_PATIENCE_US / 10 * 9
+        now_us >= self.stop_us.saturating_add(LEFT_PATIENCE_US / 10 * 9)
     }
 
     pub(super) fn is_up(&self) -> bool {
@@ -160,7 +163,8 @@ impl Node {
     pub(super) fn start(&mut self, plan: &Plan, us: u64, start: u64) {
         self.life += 1;
         self.power = Power::Up;
-        self.paused_until_us = 0;
+        (self.paused_until_us, self.stalled_until_us) = (0, 0);
+        self.stop_us = u64::MAX;
         self.disk.new_life();
         if plan.mode == Mode::Off {
             // Nothing is left of it: it is another node now.

@@ -118,13 +118,17 @@ impl World {
     /// A node that stops does not wait for long for nodes that replace it.
     fn look_at_stop(&mut self, node: usize, worker: usize) {
         let found = &self.nodes[node];
-        // A process that is stopped does not see that it has left the coordinator.
-        let since_us = found.stop_us.max(found.paused_until_us);
+        // A process or thread that is stopped does not see that it has left the coordinator.
+        let paused_us = found.paused_until_us.max(found.stalled_until_us);
+        let since_us = found.stop_us.max(paused_us);
         let us = self.engine.now_us.saturating_sub(since_us);
         let awaits = found.seats[worker].front.kernel.awaits_chains();
         if matches!(found.power, Power::Stopping(_)) && awaits && us > STOP_US {
+            let front = &found.seats[worker].front;
+            let replies = front.connections().map(|one| one.slots.len());
+            let (commands, replies) = (front.kernel.waiting(), replies.sum::<usize>());
             self.fail(format!(
-                "n{node}w{worker} stops and waits since {us} us for others"
+                "n{node}w{worker} stops and waits since {us} us for others, with {commands} commands, {replies} replies"
             ));
         }
     }

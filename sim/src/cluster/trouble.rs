@@ -194,6 +194,7 @@ impl World {
             self.note("world", format_args!("n{node}w{worker} pauses for {us}"));
             let local = self.nodes[node].clock(self.engine.now_us);
             self.nodes[node].seats[worker].busy_until_us = local + us;
+            self.nodes[node].stalled_until_us = self.engine.now_us + us;
         }
     }
 

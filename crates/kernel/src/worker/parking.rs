@@ -83,6 +83,8 @@ pub(super) struct Parking {
     slots: BTreeMap<u16, usize>,
     bytes: usize,
     refused: u64,
+    /// The node stops: no request waits any more.
+    stops: bool,
 }
 
 impl Parking {
@@ -130,7 +132,7 @@ impl Parking {
         reply: &mut Output,
     ) -> Status {
         let header = request.header();
-        if self.parked.len() >= MOST || self.bytes >= MOST_BYTES {
+        if self.stops || self.parked.len() >= MOST || self.bytes >= MOST_BYTES {
             self.refused += 1;
             P::refuse_slot(&view.why_unserved(slot, &request.keys), header.resp3, reply);
             return Status::Ready;
@@ -148,6 +150,12 @@ impl Parking {
         Status::Later
     }
 
+    /// The node stops, and has waited long enough: refuses what waits, and what would wait later.
+    pub(super) fn on_stop<P: Program>(&mut self, view: &SlotView<'_>, out: &mut Out) {
+        self.stops = true;
+        self.on_progress::<P>(view, out);
+    }
+
     /// Slots may be served now, and time has passed: lets requests run whose slots are served, and
     /// refuses those that have waited too long or whose slots are elsewhere.
     pub(super) fn on_progress<P: Program>(&mut self, view: &SlotView<'_>, out: &mut Out) {
@@ -163,7 +171,8 @@ impl Parking {
             let serves = view.serves(slot, keys, needs);
             // A copy may have become the head meanwhile: then no other node can tell.
             parked.until_us = parked.since_us + patience_us(has_other);
-            if serves == Err(Refused::NotYet) && view.now.mono_us < parked.until_us {
+            let is_late = self.stops || view.now.mono_us >= parked.until_us;
+            if serves == Err(Refused::NotYet) && !is_late {
                 self.parked.push_back(parked);
                 continue;
             }

@@ -97,6 +97,10 @@ impl<P: Program> Worker<P> {
         let given_up = chains.give_up();
         self.answer_released(now);
         self.span(now, Spanning::on_stop);
+        if let Some(view) = slot_view!(self, now) {
+            self.parking.on_stop::<P>(&view, &mut self.out);
+        }
+        self.carry_out(now);
         given_up + Heads { worker: self }.give_up()
     }
 

@@ -1,30 +1,14 @@
 //! Transactions whose keys are at several nodes, or in several slots with copies.
 
-use crate::node::{Node, connect_all, has_all_copies, number, settings};
+use crate::node::{Node, number};
 use crate::plain::{connect, spread, text};
-use rufous_coordinator::meeting::Meeting;
+use crate::several::start;
 use rufous_resp::encode;
 use rufous_resp::reply::{Reply, ReplyParser};
-use rufous_server::cluster::Settings;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-/// Two nodes that both have all slots.
-fn copied() -> Vec<Node> {
-    let meeting = Meeting::default();
-    let settings = || Settings {
-        copies: 2,
-        ..settings(&meeting)
-    };
-    let mut nodes = vec![Node::start(2, settings()), Node::start(1, settings())];
-    connect_all(&mut nodes);
-    for node in &mut nodes {
-        node.until("copies everywhere", has_all_copies);
-    }
-    nodes
-}
 
 /// Executes commands between `MULTI` and `EXEC`.
 fn exec(node: &mut Node, commands: &[&[&str]]) -> Reply {
@@ -55,7 +39,7 @@ fn are_forgotten(nodes: &mut [Node]) {
 
 #[test]
 fn any_keys_at_any_node_are_one_transaction() {
-    for mut nodes in [spread(&[2, 2, 1]), copied()] {
+    for mut nodes in [spread(&[2, 2, 1]), start()] {
         for n in 0..30 {
             let (a, b, c) = (format!("a{n}"), format!("b{n}"), format!("c{n}"));
             let at = n % nodes.len();
@@ -95,7 +79,7 @@ fn any_keys_at_any_node_are_one_transaction() {
 
 #[test]
 fn pairs_are_set_all_at_once_or_not_at_all() {
-    for mut nodes in [spread(&[2, 1, 2]), copied()] {
+    for mut nodes in [spread(&[2, 1, 2]), start()] {
         for n in 0..20 {
             let (a, b, c) = (format!("a{n}"), format!("b{n}"), format!("c{n}"));
             let at = n % nodes.len();
@@ -200,8 +184,96 @@ fn the_end_of_earlier_watches_ends_no_later_ones() {
 }
 
 #[test]
+fn a_database_is_selected_by_what_is_executed_alone() {
+    let mut nodes = spread(&[1, 2]);
+    let node = &mut nodes[0];
+    for n in 0..20 {
+        let (a, b) = (format!("a{n}"), format!("b{n}"));
+        let wrong = &["SELECT", "99"][..];
+        let done = exec(
+            node,
+            &[
+                &["SET", &a, "0"],
+                wrong,
+                &["SELECT", "3"],
+                &["SET", &b, "3"],
+            ],
+        );
+        let Reply::Array(all) = done else {
+            panic!("{done:?}");
+        };
+        assert!(text(all[1].clone()).starts_with("ERR DB index"), "{all:?}");
+        assert_eq!([&all[0], &all[2], &all[3]], [&ok(), &ok(), &ok()]);
+        assert_eq!(text(node.call(&["GET", &b])), "3", "database 3");
+        assert_eq!(node.call(&["EXISTS", &a]), Reply::Integer(0));
+        // Not executed: neither is SELECT.
+        assert_eq!(text(node.call(&["WATCH", &a, &b])), "OK");
+        assert_eq!(text(node.call(&["SET", &b, "4"])), "OK");
+        let done = exec(node, &[&["SELECT", "5"], &["GET", &a], &["GET", &b]]);
+        assert_eq!(done, Reply::NullArray);
+        assert_eq!(text(node.call(&["GET", &b])), "4");
+        assert_eq!(text(node.call(&["SELECT", "0"])), "OK");
+    }
+}
+
+#[test]
+fn commands_are_found_by_their_names_and_malformed_ones_change_nothing() {
+    let mut nodes = spread(&[2, 1]);
+    let node = &mut nodes[0];
+    for n in 0..20 {
+        let (a, b, c) = (format!("a{n}"), format!("b{n}"), format!("c{n}"));
+        let done = exec(
+            node,
+            &[
+                &["SET", &a, "1"],
+                &["SET", &b, "2"],
+                &["OBJECT", "ENCODING", &a],
+                &["MSET", &b, "3", &c],
+                &["QUIET", "INCR", &a],
+            ],
+        );
+        let Reply::Array(all) = done else {
+            panic!("{done:?}");
+        };
+        assert_eq!(all[2], bulk("int"));
+        let wrong = text(all[3].clone());
+        assert!(wrong.contains("wrong number of arguments"), "{wrong}");
+        assert_eq!(all[4], ok());
+        let values = node.call(&["MGET", &a, &b, &c]);
+        assert_eq!(
+            values,
+            Reply::Array(vec![bulk("2"), bulk("2"), Reply::Null])
+        );
+    }
+}
+
+/// What is sent together is executed in order, wherever its keys are.
+#[test]
+fn a_pipeline_keeps_its_order() {
+    let nodes = spread(&[1, 2, 1]);
+    let mut client = Client::of(&nodes[1]);
+    for round in 0..40 {
+        let value = round.to_string();
+        let mut requests = Vec::new();
+        for n in 0..4 {
+            requests.push(words(&["SET", &format!("k{n}"), "early"]));
+        }
+        requests.push(words(&["MULTI"]));
+        for n in 0..4 {
+            requests.push(words(&["SET", &format!("k{n}"), &value]));
+        }
+        requests.push(words(&["EXEC"]));
+        requests.push(words(&["MGET", "k0", "k1", "k2", "k3"]));
+        requests.push(words(&["MSET", "k0", "late", "k1", "late"]));
+        let seen = client.call(&requests[..requests.len() - 1]);
+        assert_eq!(seen, Reply::Array(vec![bulk(&value); 4]), "{round}");
+        assert_eq!(client.call(&requests[requests.len() - 1..]), ok());
+    }
+}
+
+#[test]
 fn what_no_slot_can_execute_is_refused_and_nothing_is_done() {
-    let mut nodes = copied();
+    let mut nodes = start();
     let node = &mut nodes[0];
     let refused: [&[&str]; 4] = [
         &["RENAME", "a", "b"],
@@ -294,7 +366,7 @@ fn audit(client: &mut Client) -> i64 {
 /// Transfers at all nodes, and audits, of which each sees all money; also single commands on the same accounts.
 #[test]
 fn money_is_conserved_at_each_audit() {
-    for mut nodes in [spread(&[2, 1, 2]), copied()] {
+    for mut nodes in [spread(&[2, 1, 2]), start()] {
         for n in 0..ACCOUNTS {
             let set = text(nodes[0].call(&["SET", &account(n), "100"]));
             assert_eq!(set, "OK");

@@ -124,14 +124,16 @@ impl Cluster {
         fields.map(|(a, b)| (a.to_owned(), b.to_owned())).collect()
     }
 
-    /// Every slot is served, and has all its copies, in the eyes of each node.
+    /// Every slot is served, and has all its copies, in the eyes of each node. (The first node alone
+    /// has a cluster of one copy, and all of that.)
     fn is_whole(&self) {
         let begun = Instant::now();
         for node in 0..NODES {
             loop {
                 let status = self.text(node, &["CLUSTER", "STATUS"]);
                 let is_whole = |text: &String| {
-                    text.contains("slots_served:16384\r\n")
+                    text.contains("\r\ncopies:2\r\n")
+                        && text.contains("slots_served:16384\r\n")
                         && text.contains("slots_whole:16384\r\n")
                 };
                 if status.as_ref().is_ok_and(is_whole) {

@@ -8,7 +8,7 @@ use rufous_resp::reply::Reply;
 use rufous_server::cluster::Settings;
 
 /// Nodes that both have all slots.
-fn start() -> Vec<Node> {
+pub(crate) fn start() -> Vec<Node> {
     let meeting = Meeting::default();
     let settings = || Settings {
         copies: 2,

@@ -156,6 +156,7 @@ impl Front {
             Way::There(_) if within == Within::Queue => return None,
             Way::Apart(_) if within == Within::Queue && is_divisible(spec) => return None,
             Way::None(why) => return Some(why.text(links.routing().mapping).into()),
+            Way::Apart(_) if within == Within::Queue => return Some(CROSSNODE.into()),
             Way::Apart(_) | Way::All(_) if in_transaction => {
                 return Some(NOT_IN_TRANSACTIONS.into());
             }

@@ -312,7 +312,12 @@ impl Front {
 
     /// For an event of a transaction over slots.
     pub(crate) fn apart(&mut self, now: Now) -> Apart<'_> {
-        Apart { front: self, now }
+        let since_us = now.mono_us;
+        Apart {
+            front: self,
+            now,
+            since_us,
+        }
     }
 
     /// Ends watches that slots have recorded.

@@ -258,6 +258,18 @@ fn a_request_that_waits_too_long_is_refused() {
 }
 
 #[test]
+fn a_node_that_stops_lets_no_request_wait() {
+    let mut rig = Rig::new();
+    rig.map(1, SHARED);
+    rig.waits(write(1, "k"));
+    rig.with(|parking, view, out| parking.on_stop::<Commands>(view, out));
+    assert_eq!(rig.ends(), [replies(1, UNSERVED)]);
+    let refused = rig.arrives(write(2, "k"));
+    assert_eq!(refused, (Status::Ready, UNSERVED.to_owned()));
+    assert_eq!(rig.parking.len(), 0);
+}
+
+#[test]
 fn requests_for_a_slot_run_in_order_of_arrival() {
     let mut rig = Rig::new();
     rig.map(1, &[("k", &[0, 1]), ("other", &[0, 1])]);

@@ -55,8 +55,10 @@ impl Open {
 
 /// A worker's front, for the time of an event of such a transaction.
 pub(crate) struct Apart<'f> {
-    pub(crate) front: &'f mut Front,
-    pub(crate) now: Now,
+    pub(super) front: &'f mut Front,
+    pub(super) now: Now,
+    /// When the client has asked for it.
+    pub(super) since_us: u64,
 }
 
 fn place_of(header: &Header) -> Place {
@@ -255,7 +257,7 @@ impl Apart<'_> {
         let waiting = Waiting {
             header: *header,
             plan,
-            since_us: self.now.mono_us,
+            since_us: self.since_us,
             watches,
         };
         let open = &mut self.front.transactions.apart;
@@ -280,6 +282,9 @@ impl Apart<'_> {
             // Its client was told that the outcome is unknown.
             return;
         };
+        if transacted.is_committed == Some(true) {
+            self.select(transacted.header.conn, &waiting.watches);
+        }
         let mut out = Output::default();
         let mut reply = Reply::new(&mut out, waiting.header.resp3);
         match transacted.is_committed {

@@ -40,6 +40,10 @@ pub(crate) struct Running {
     dirty: bool,
     pub(super) watcher: WatchId,
     pub(super) watched: Vec<KeyName>,
+    /// The database that its commands select.
+    pub(super) db: Option<u8>,
+    /// When it was asked for.
+    pub(super) since_us: u64,
 }
 
 impl Session<'_> {
@@ -92,6 +96,8 @@ impl Session<'_> {
             dirty: false,
             watcher: connection.watcher(),
             watched: taken.watched.into_iter().collect(),
+            db: taken.db,
+            since_us: now.mono_us,
         };
         if let Some(begun) = taken.begun {
             self.local.front.end_begun(*begun);

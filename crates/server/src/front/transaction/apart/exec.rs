@@ -47,12 +47,12 @@ impl Apart<'_> {
         let command = self.front.table.find(b"exec").unwrap_or_default();
         let connection = self.front.connection(conn)?;
         let taken = std::mem::take(&mut connection.transaction);
-        connection.db = taken.db.unwrap_or(connection.db);
         let header = connection.header(command, false, None);
         let watches = Watches::End {
             watcher: connection.watcher(),
             keys: taken.watched.into_iter().collect(),
             far: taken.far,
+            db: taken.db,
         };
         Some(self.exec_queue(&header, taken.queued.unwrap_or_default(), watches))
     }
@@ -72,7 +72,10 @@ impl Apart<'_> {
             watcher: running.watcher,
             keys: running.watched,
             far: Far::default(),
+            db: running.db,
         };
+        // Its client has waited since then, and waits no longer than others.
+        self.since_us = running.since_us;
         if let Err(failure) = self.exec_queue(&header, running.batch, watches) {
             let mut out = Output::default();
             Reply::new(&mut out, header.resp3).error(&failure);
@@ -125,7 +128,10 @@ impl Apart<'_> {
         watches: &Watches,
     ) -> Result<Composer, Failure> {
         let mut composer = Composer::new(true);
-        if let Watches::End { watcher, keys, far } = watches {
+        if let Watches::End {
+            watcher, keys, far, ..
+        } = watches
+        {
             for key in keys {
                 let since = far.since(key);
                 let watcher = if since == 0 { watcher.0 } else { far.number() };

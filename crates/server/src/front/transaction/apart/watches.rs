@@ -47,6 +47,8 @@ pub(super) enum Watches {
         watcher: WatchId,
         keys: Vec<KeyName>,
         far: Far,
+        /// The database that its commands select.
+        db: Option<u8>,
     },
     /// `WATCH` begins these.
     Begin { number: u64, keys: Vec<KeyName> },
@@ -97,6 +99,15 @@ impl Apart<'_> {
         self.begin(&header, composer, Watches::Begin { number, keys })
     }
 
+    /// A transaction was executed: its commands may have selected a database.
+    pub(super) fn select(&mut self, conn: ConnId, watches: &Watches) {
+        if let Watches::End { db: Some(db), .. } = watches
+            && let Some(connection) = self.front.connection(conn)
+        {
+            connection.db = *db;
+        }
+    }
+
     /// A transaction is over: ends or begins the watches of its connection. `told`: by its slots.
     pub(super) fn settle_watches(&mut self, conn: ConnId, watches: Watches, told: &[u8]) {
         let Watches::Begin { number, keys } = watches else {
@@ -113,7 +124,10 @@ impl Apart<'_> {
 
     /// Ends the watches of an `EXEC` that is over, or is not executed.
     pub(super) fn drop_watches(&mut self, watches: Watches) {
-        if let Watches::End { watcher, keys, far } = watches {
+        if let Watches::End {
+            watcher, keys, far, ..
+        } = watches
+        {
             self.front.end_watches(watcher, keys.iter());
             self.end_watches(far);
         }
