@@ -20,6 +20,8 @@ pub const NEWEST: u16 = 3;
 
 /// The first version in which requests of blocking commands are forwarded.
 pub const WAITS: u16 = 3;
+/// The first version that has transactions over slots.
+pub const LETTERS: u16 = 3;
 
 const _: () = assert!(0 < OLDEST && OLDEST <= NEWEST, "0 is of all versions");
 
@@ -52,7 +54,7 @@ pub fn since(body: &Body) -> u16 {
         Body::Replies(_) => 1,
         Body::AskClock(_) | Body::Clock(_) => 2,
         Body::EndWaits(_) => WAITS,
-        Body::Letter(_) => 3,
+        Body::Letter(_) => LETTERS,
     }
 }
 

@@ -19,7 +19,7 @@ use rufous_server::cluster::{Cluster, Settings};
 use rufous_server::config::{AppendFsync, Config};
 use rufous_server::front::Front;
 use rufous_server::front::shared::Shared;
-use rufous_wire::version::{NEWEST, OLDEST};
+use rufous_wire::version::{LETTERS, NEWEST, OLDEST};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -28,9 +28,6 @@ const MAX_AHEAD_US: u64 = MAX_STAMP_LEAD_US - 2_000_000;
 
 /// What the wall clock shows at time zero.
 const START_US: u64 = 1_700_000_000_000_000;
-
-/// The wire version that brought messages of transactions over slots.
-const LETTERS: u16 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Power {

@@ -41,9 +41,10 @@ fn a_slot_that_moves_is_not_waited_for() {
 }
 
 /// The node was stopped within a turn, and judges by the time before how long a request has waited.
+/// Seeds in which nodes are stopped within turns.
 #[test]
 fn a_turn_keeps_the_time_at_which_it_began() {
-    caught::<World>("turn-time-kept", 20..60);
+    caught::<World>("turn-time-kept", [342, 422, 886]);
 }
 
 #[test]

@@ -97,11 +97,6 @@ impl Waiters {
 
 /// Inputs that concern requests of blocking commands.
 impl Forwarding {
-    /// Whether some of these nodes run an earlier program, which has no part in transactions over slots either.
-    pub fn has_earlier(&self, mut nodes: impl Iterator<Item = NodeNo>) -> bool {
-        nodes.any(|no| !self.waiters.runs(no))
-    }
-
     /// A session with a node begins: a route may have opened. `runs`: the node runs blocking
     /// commands of other nodes.
     pub fn on_session(&mut self, no: NodeNo, runs: bool) {

@@ -46,6 +46,12 @@ impl Links {
         self.common.local.versions().agree(&theirs)
     }
 
+    /// Whether a member with a session speaks earlier versions only.
+    pub fn has_earlier(&self, version: u16) -> bool {
+        let spoken = self.connected().filter_map(|no| self.version(no));
+        spoken.min().is_some_and(|least| least < version)
+    }
+
     /// Applies a mapping; older ones are ignored.
     pub fn on_mapping(
         &mut self,

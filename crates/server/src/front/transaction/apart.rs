@@ -23,6 +23,7 @@ use rufous_kernel::batch::Header;
 use rufous_kernel::body::At;
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::worker::Transacted;
+use rufous_wire::version::LETTERS;
 use std::collections::BTreeMap;
 use watches::Watches;
 
@@ -270,8 +271,7 @@ impl Apart<'_> {
 impl Apart<'_> {
     /// Why no transaction begins, if another node runs a program that has no part in it.
     fn has_earlier(&self) -> Option<Failure> {
-        let mut nodes = self.front.links()?.connected();
-        let has_earlier = self.front.forwarding.has_earlier(&mut nodes);
+        let has_earlier = self.front.links()?.has_earlier(LETTERS);
         has_earlier.then_some(EARLIER.into())
     }
 
