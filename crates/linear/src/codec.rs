@@ -3,7 +3,7 @@
 //! ```text
 //! id           node u16, start u64, number u64, big-endian: names of entries sort as identities do
 //! stamp        varint time, id
-//! transaction  id, body, count, parts: varint slot, key, count, operations, expected version
+//! transaction  id, body, gathered, count, parts: varint slot, key, count, operations, expected version
 //! expected     0: none | 1: never written | 2, stamp
 //! entry        1 prepared: transaction, proposal, 0 or 1 with the maximum | 2 applied: transaction, stamp, after, told
 //!              3 aborted: transaction, told | 4 forgotten: transaction
@@ -269,14 +269,15 @@ impl<O: Coded> Coded for Transaction<O> {
     fn encode(&self, out: &mut Vec<u8>) {
         self.id.encode(out);
         put_bytes(out, self.body());
+        put_bytes(out, self.gathered());
         put_all(out, self.parts());
     }
 
     fn decode(from: &mut &[u8]) -> Option<Self> {
         let id = TxnId::decode(from)?;
-        let body = bytes(from)?;
+        let (body, gathered) = (bytes(from)?, bytes(from)?);
         let parts = all(from)?;
-        Self::of_sorted(id, parts, body.into())
+        Self::of_sorted(id, parts, body.into(), gathered.into())
     }
 }
 

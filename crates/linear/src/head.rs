@@ -58,8 +58,16 @@ pub trait State<O: Operation> {
         None
     }
 
-    /// Applies the parts of a transaction at the slot, and returns what its client is told of them.
-    fn apply(&mut self, txn: &Transaction<O>, slot: u16, stamp: Stamp) -> Vec<u8>;
+    /// What the slot adds to a transaction that it admits, for the later slots. A key of it that nothing else may write
+    /// meanwhile is the same when the transaction is applied. `Err`: it is aborted, and its client is told why.
+    fn gather(&mut self, txn: &Transaction<O>, slot: u16) -> Result<Vec<u8>, Vec<u8>> {
+        let _ = (txn, slot);
+        Ok(Vec::new())
+    }
+
+    /// Applies the parts of a transaction at the slot, and returns what its client is told of them. `later`: what later
+    /// slots, which have applied it, have told ([`told::pieces`]).
+    fn apply(&mut self, txn: &Transaction<O>, slot: u16, stamp: Stamp, later: &[u8]) -> Vec<u8>;
 }
 
 /// The end of a prepared transaction, as the slot after has told it.
@@ -263,7 +271,10 @@ impl<O: Operation> Head<O> {
         match self.book.get(txn.id) {
             Some(Entry::Aborted { .. }) if !planted::is(Off::Aborts) => self.undo(txn.id, out),
             Some(Entry::Applied { .. }) => self.back(txn.id, out),
-            Some(Entry::Prepared { max: None, .. }) => self.propose(txn, (0, max), out),
+            Some(Entry::Prepared { txn, max: None, .. }) => {
+                let txn = Arc::clone(txn);
+                self.propose(txn, (0, max), out);
+            }
             Some(Entry::Prepared { .. }) => self.pass_on(txn.id, out),
             Some(Entry::Forgotten { .. }) => return,
             Some(Entry::Aborted { .. }) | None => self.index.wait(txn, max),

@@ -25,6 +25,7 @@
 //! | [`head`] | what the head of a slot does, as a machine |
 //! | [`origin`] | the transactions of a node's clients |
 //! | [`codec`] | messages and entries as bytes |
+//! | [`told`] | what slots tell clients, and add for later slots |
 //! | [`planted`] | rules that can be switched off, to see that the model notices |
 #![forbid(unsafe_code)]
 
@@ -35,7 +36,7 @@ pub mod head;
 pub mod message;
 pub mod origin;
 pub mod planted;
-mod told;
+pub mod told;
 pub mod txn;
 pub mod typed;
 

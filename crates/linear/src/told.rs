@@ -1,5 +1,5 @@
-//! What the slots of a transaction tell its client: opaque bytes of each slot, framed with the slot until the first slot
-//! joins them. A slot that applies a transaction again takes what the later ones have told out of what an
+//! What the slots of a transaction tell its client, and what they add for later slots: opaque bytes of each slot, framed
+//! with the slot; the first slot joins what the client is told. A slot that applies a transaction again takes what the later ones have told out of what an
 //! earlier one knows.
 
 use crate::codec::{put_varint, slice, varint};
@@ -24,7 +24,7 @@ pub(crate) fn joined(slot: u16, piece: &[u8], later: &Arc<[u8]>) -> Arc<[u8]> {
 }
 
 /// What the slots after this one have told.
-pub(crate) fn after(slot: u16, told: &Arc<[u8]>) -> Arc<[u8]> {
+pub fn after(slot: u16, told: &Arc<[u8]>) -> Arc<[u8]> {
     let mut rest: &[u8] = told;
     let mut whole = rest;
     while let Some((of, _)) = piece(&mut rest) {
@@ -50,6 +50,15 @@ pub(crate) fn plain(told: &[u8]) -> Arc<[u8]> {
     all.into()
 }
 
+/// What each slot has told, or added.
+pub fn pieces(all: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = all;
+    std::iter::from_fn(move || {
+        let (slot, piece) = piece(&mut rest)?;
+        Some((u16::try_from(slot).ok()?, piece))
+    })
+}
+
 fn piece<'a>(from: &mut &'a [u8]) -> Option<(u64, &'a [u8])> {
     let slot = varint(from)?;
     let len = varint(from)?;
@@ -72,6 +81,8 @@ mod tests {
             assert_eq!(after(slot, &first), last, "{slot}");
         }
         assert_eq!(after(300, &first), nothing());
+        let all: Vec<_> = pieces(&first).collect();
+        assert_eq!(all, [(3, b"ab".as_slice()), (300, &[7; 200])]);
         // What another node has sent is not trusted.
         assert_eq!(plain(&[1, 200, 1]), nothing());
     }

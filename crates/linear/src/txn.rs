@@ -1,5 +1,6 @@
 //! Transactions, their parts, and which of them depend on one another.
 
+use crate::told;
 pub use rufous_datatype::key::Relation;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -136,11 +137,18 @@ pub struct Transaction<O> {
     slots: Vec<u16>,
     /// What its slots run: opaque here.
     body: Arc<[u8]>,
+    /// What the slots that have admitted it up to here add for the later ones, in the frames of [`crate::told`].
+    gathered: Arc<[u8]>,
 }
 
 impl<O> Transaction<O> {
     /// Of parts in the order of slots and keys, one of each key.
-    pub(crate) fn of_sorted(id: TxnId, parts: Vec<Part<O>>, body: Arc<[u8]>) -> Option<Self> {
+    pub(crate) fn of_sorted(
+        id: TxnId,
+        parts: Vec<Part<O>>,
+        body: Arc<[u8]>,
+        gathered: Arc<[u8]>,
+    ) -> Option<Self> {
         if !parts.is_sorted_by(|a, b| (a.slot, &a.key) < (b.slot, &b.key)) {
             return None;
         }
@@ -151,12 +159,18 @@ impl<O> Transaction<O> {
             parts,
             slots,
             body,
+            gathered,
         })
     }
 
     /// What its slots run.
     pub fn body(&self) -> &Arc<[u8]> {
         &self.body
+    }
+
+    /// What the slots up to here have added ([`crate::told::pieces`]).
+    pub fn gathered(&self) -> &Arc<[u8]> {
+        &self.gathered
     }
 
     /// In the order of slots and keys.
@@ -185,7 +199,21 @@ impl<O: Operation> Transaction<O> {
                 _ => joined.push(part),
             }
         }
-        Self::of_sorted(id, joined, body)
+        Self::of_sorted(id, joined, body, told::nothing())
+    }
+
+    /// With what a slot adds that admits it. What the slot has added before stays: later slots may know it.
+    pub(crate) fn with_gathered(&self, slot: u16, piece: &[u8]) -> Self {
+        let has_added = told::pieces(&self.gathered).any(|(of, _)| of == slot);
+        let gathered = if has_added {
+            Arc::clone(&self.gathered)
+        } else {
+            told::joined(slot, piece, &self.gathered)
+        };
+        Self {
+            gathered,
+            ..self.clone()
+        }
     }
 
     /// The slots that it visits, in order.

@@ -8,6 +8,7 @@ use rufous_base::rng::Rng;
 use rufous_datatype::algebra::Tuning;
 use rufous_datatype::key::{self, Deadline, Held, Put, Reply, Set, Typed, Value};
 use rufous_datatype::{bag, list, set, text};
+use rufous_linear::told::pieces;
 use rufous_linear::{Operation, Part, Stamp, Standing, State, Transaction, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -268,7 +269,14 @@ impl State<Op> for Keys {
         is_typed.then(|| key::Standing::of(&self.typed(key)))
     }
 
-    fn apply(&mut self, txn: &Transaction<Op>, slot: u16, stamp: Stamp) -> Vec<u8> {
+    fn gather(&mut self, txn: &Transaction<Op>, slot: u16) -> Result<Vec<u8>, Vec<u8>> {
+        Ok(self.seen(txn, slot))
+    }
+
+    fn apply(&mut self, txn: &Transaction<Op>, slot: u16, stamp: Stamp, later: &[u8]) -> Vec<u8> {
+        if let Some(wrong) = self.is_changed(txn, slot, later) {
+            self.wrong = Some(format!("{:?} at {slot}: {wrong}", txn.id));
+        }
         let mut detail = String::new();
         for part in txn.at(slot) {
             if self.busy.contains(&part.key) {
@@ -293,6 +301,38 @@ impl State<Op> for Keys {
         self.asked += 1;
         let seed = txn.id.number * 1000 + u64::from(slot) * 100 + self.asked;
         (Rng::new(seed).below(8) == 0).then(|| told::refusal(slot, txn.id))
+    }
+}
+
+/// What a transaction adds at a slot for the later ones.
+impl Keys {
+    /// The versions of its keys at the slot that only one transaction may write at a time.
+    fn seen(&self, txn: &Transaction<Op>, slot: u16) -> Vec<u8> {
+        let alone = |part: &&Part<Op>| part.ops.iter().any(|op| matches!(op, Op::Access(_)));
+        let versions = txn.at(slot).filter(alone);
+        let versions = versions.map(|part| format!("{:?};", self.version(&part.key)));
+        versions.collect::<String>().into_bytes()
+    }
+
+    /// Why what slots have added, or what later ones tell, is not so.
+    fn is_changed(&self, txn: &Transaction<Op>, slot: u16, later: &[u8]) -> Option<&'static str> {
+        let added: BTreeMap<u16, &[u8]> = pieces(txn.gathered()).collect();
+        let own = added.get(&slot).copied().unwrap_or_default();
+        if own != self.seen(txn, slot) {
+            return Some("a key has changed between admission and application");
+        }
+        let is_alone = |of: u16| {
+            let mut ops = txn.at(of).flat_map(|part| &part.ops);
+            ops.any(|op| matches!(op, Op::Access(_)))
+        };
+        let mut slots = txn.slots().iter();
+        if slots.any(|of| *of <= slot && is_alone(*of) != added.contains_key(of)) {
+            return Some("it lacks what a slot has added");
+        }
+        let told: BTreeSet<u16> = pieces(later).map(|(of, _)| of).collect();
+        let mut slots = txn.slots().iter();
+        let is_told = slots.all(|of| told.contains(of) == (*of > slot));
+        (!is_told).then_some("it lacks what a later slot has told")
     }
 }
 

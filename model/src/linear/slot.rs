@@ -115,8 +115,12 @@ impl Slot {
             ..Keys::default()
         };
         for record in &self.log {
-            if let Record::Applied { txn, stamp, .. } = record {
-                rufous_linear::State::apply(&mut self.keys, txn, self.no, *stamp);
+            if let Record::Applied {
+                txn, stamp, told, ..
+            } = record
+            {
+                let later = rufous_linear::told::after(self.no, told);
+                rufous_linear::State::apply(&mut self.keys, txn, self.no, *stamp, &later);
             }
             book.on_record(record.clone());
         }

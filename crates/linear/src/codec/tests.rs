@@ -248,7 +248,7 @@ fn id() -> TxnId {
 fn transactions_without_parts_or_with_parts_out_of_order_are_refused() {
     let of = |parts: &[Part<Access>]| {
         let mut bytes = bytes_of(&id());
-        bytes.push(0);
+        bytes.extend([0, 0]);
         super::put_all(&mut bytes, parts);
         Transaction::<Access>::decode(&mut &bytes[..])
     };
@@ -262,9 +262,9 @@ fn transactions_without_parts_or_with_parts_out_of_order_are_refused() {
 
 #[test]
 fn lengths_that_are_only_announced_cost_nothing() {
-    // 2^62 parts, and a body of as many bytes.
+    // 2^62 parts, a body of as many bytes, and as many that were gathered.
     let announced = [[0xff; 8].as_slice(), &[0x3f]].concat();
-    for before in [&[0][..], &[]] {
+    for before in [&[0, 0][..], &[0], &[]] {
         let bytes = [&bytes_of(&id())[..], before, &announced].concat();
         assert_eq!(Transaction::<Access>::decode(&mut &bytes[..]), None);
     }
@@ -275,6 +275,7 @@ fn lengths_that_are_only_announced_cost_nothing() {
 fn stored_bytes_are_these() {
     let parts = vec![part(1, b"a"), part(300, b"b")];
     let txn = Transaction::new(id(), parts, b"body".as_slice().into()).expect("has parts");
+    let txn = txn.with_gathered(1, b"abc");
     let entry = Entry::Applied {
         txn: Arc::new(txn),
         stamp: Stamp {
@@ -293,7 +294,7 @@ fn stored_bytes_are_these() {
         .collect();
     let of = "010200000000000000030000000000000004";
     let parts = "020101610200010 1ac02016202000101".replace(' ', "");
-    let golden = format!("02{of}04626f6479{parts}8001{of}01{of}07026f6b");
+    let golden = format!("02{of}04626f6479050103616263{parts}8001{of}01{of}07026f6b");
     assert_eq!(hex, golden);
     let mut bytes = Vec::new();
     Message::<Access>::Told {

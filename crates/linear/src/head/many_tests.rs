@@ -33,7 +33,7 @@ impl State<Increment> for Numbers {
         Some(rufous_datatype::key::Standing::of(&key))
     }
 
-    fn apply(&mut self, _: &Transaction<Increment>, _: u16, _: Stamp) -> Vec<u8> {
+    fn apply(&mut self, _: &Transaction<Increment>, _: u16, _: Stamp, _: &[u8]) -> Vec<u8> {
         Vec::new()
     }
 }

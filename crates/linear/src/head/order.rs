@@ -38,6 +38,14 @@ impl<O: Operation> Head<O> {
             self.abort(txn, why.into(), out);
             return true;
         }
+        let txn = match state.gather(&txn, slot) {
+            Ok(added) if added.is_empty() => txn,
+            Ok(added) => Arc::new(txn.with_gathered(slot, &added)),
+            Err(why) => {
+                self.abort(txn, why.into(), out);
+                return true;
+            }
+        };
         let proposal = self.book.clock() + 1;
         self.propose(txn, (proposal, max), out);
         true
@@ -80,7 +88,7 @@ impl<O: Operation> Head<O> {
         after.extend(self.predecessors(&txn, state));
         after.sort_unstable();
         after.dedup();
-        let piece = state.apply(&txn, slot, stamp);
+        let piece = state.apply(&txn, slot, stamp, &told);
         let record = Record::Applied {
             txn,
             stamp,

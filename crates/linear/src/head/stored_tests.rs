@@ -2,6 +2,7 @@
 //! drives them.
 
 use super::{Head, State};
+use crate::told::pieces;
 use crate::{
     Access, Book, Coded, Entry, Message, Outcome, Output, Part, Stamp, To, Transaction, TxnId,
 };
@@ -17,6 +18,13 @@ struct Keys {
     held: BTreeSet<Box<[u8]>>,
     refused: BTreeSet<TxnId>,
     applied: Vec<u64>,
+    /// What slots up to this one have added, and later ones told, of what was applied last.
+    known: BTreeSet<String>,
+    later: Vec<String>,
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 impl State<Access> for Keys {
@@ -33,8 +41,20 @@ impl State<Access> for Keys {
         is_refused.then(|| format!("no, says {slot}").into())
     }
 
-    fn apply(&mut self, txn: &Transaction<Access>, slot: u16, _: Stamp) -> Vec<u8> {
+    fn gather(&mut self, txn: &Transaction<Access>, slot: u16) -> Result<Vec<u8>, Vec<u8>> {
+        match &txn.body()[..] {
+            b"large" if slot > 1 => Err(b"too large".into()),
+            b"large" | b"joint" => Ok(format!("{slot} has {};", self.applied.len()).into()),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn apply(&mut self, txn: &Transaction<Access>, slot: u16, _: Stamp, later: &[u8]) -> Vec<u8> {
         self.applied.push(txn.id.number);
+        self.known = pieces(txn.gathered())
+            .map(|(_, piece)| text(piece))
+            .collect();
+        self.later = pieces(later).map(|(_, piece)| text(piece)).collect();
         [txn.body(), format!(" at {slot};").as_bytes()].concat()
     }
 }
@@ -136,6 +156,13 @@ fn writes(number: u64, keys: &[(u16, &[u8])]) -> Txn {
     Arc::new(Transaction::new(id(number), parts.collect(), body.into()).expect("has parts"))
 }
 
+/// It writes a key of each of two slots.
+fn of_both(number: u64, body: &[u8]) -> Txn {
+    let keys = [(1, b"a".as_slice()), (5, b"b")];
+    let parts = keys.map(|(slot, key)| part(slot, key, Access::Write));
+    Arc::new(Transaction::new(id(number), parts.into(), body.into()).expect("has parts"))
+}
+
 fn forward(txn: &Txn) -> Message<Access> {
     let (txn, max) = (Arc::clone(txn), 0);
     Message::Forward { txn, max }
@@ -171,6 +198,52 @@ fn carry(slots: &mut [Slot; 2], from: u16, sent: Sent) -> Sent {
         all.extend(sent.into_iter().map(|(to, message)| (no, to, message)));
     }
     told
+}
+
+/// Also where a new head continues at either slot.
+#[test]
+fn a_slot_knows_what_earlier_ones_have_added_and_later_ones_tell() {
+    for restarts in 0..4 {
+        let mut slots = [Slot::new(1), Slot::new(5)];
+        slots[0].keys.applied = vec![7, 8];
+        let mut sent = slots[0].take(None, forward(&of_both(1, b"joint")));
+        if restarts & 1 > 0 {
+            sent = slots[0].restart();
+            let mut out = Vec::new();
+            slots[0].head.on_link(5, &mut out);
+            sent.extend(slots[0].put(out));
+        }
+        let [(To::Slot(5), message)] = &sent[..] else {
+            panic!("{sent:?}");
+        };
+        let mut sent = slots[1].take(Some(1), message.clone());
+        if restarts & 2 > 0 {
+            slots[1].restart();
+            let mut out = Vec::new();
+            slots[1].head.on_link(1, &mut out);
+            sent = slots[1].put(out);
+        }
+        let told = carry(&mut slots, 5, sent);
+        assert_eq!(
+            told,
+            [outcome(1, Outcome::Committed, b"joint at 1;joint at 5;")]
+        );
+        let [first, last] = &slots;
+        let both = BTreeSet::from(["1 has 2;", "5 has 0;"].map(str::to_owned));
+        assert_eq!(last.keys.known, both);
+        assert_eq!(first.keys.later, ["joint at 5;"]);
+        assert_eq!(last.keys.later, [""; 0]);
+    }
+}
+
+#[test]
+fn a_slot_that_has_too_much_to_add_aborts() {
+    let mut slots = [Slot::new(1), Slot::new(5)];
+    let sent = slots[0].take(None, forward(&of_both(1, b"large")));
+    let told = carry(&mut slots, 1, sent);
+    assert_eq!(told, [outcome(1, Outcome::Aborted, b"too large")]);
+    let applied = slots.each_ref().map(|slot| slot.keys.applied.len());
+    assert_eq!(applied, [0, 0]);
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl State<Op> for Keys {
         self.0.get(key).copied()
     }
 
-    fn apply(&mut self, txn: &Transaction<Op>, slot: u16, stamp: Stamp) -> Vec<u8> {
+    fn apply(&mut self, txn: &Transaction<Op>, slot: u16, stamp: Stamp, _: &[u8]) -> Vec<u8> {
         for part in txn.at(slot) {
             self.0.insert(part.key.clone(), stamp);
         }
