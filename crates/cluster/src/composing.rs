@@ -2,7 +2,8 @@
 //! client's reply.
 //!
 //! A command whose keys are of one slot is executed there. One that treats each of its keys by itself is taken apart, a
-//! command for each slot. Others cannot be part of such a transaction: no slot has all of their keys.
+//! command for each slot. Where there are others, all commands are executed together, at one slot, with the values of all
+//! keys: see [`rufous_kernel::body`].
 
 use crate::splitting::elements;
 use rufous_base::slot::slot_of;
@@ -45,10 +46,8 @@ pub struct What<'n> {
 /// Why commands cannot be a transaction over slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The keys of a command are of several slots.
-    Apart,
-    /// It decides whether others are executed.
-    Decides,
+    /// A command has no key, or its first one is too far behind.
+    Keys,
     TooManySlots,
     TooLarge,
 }
@@ -59,6 +58,8 @@ enum Piece {
     /// It is known.
     Known(Vec<u8>),
     Of(u16),
+    /// The last slot's next one.
+    Last,
     Sum(BTreeSet<u16>),
     /// The slot of each element.
     Elements(Vec<u16>),
@@ -74,6 +75,8 @@ pub struct Plan {
     pieces: Vec<Piece>,
     /// It is an array of the pieces; otherwise there is one piece.
     is_list: bool,
+    /// The last slot of the keys.
+    last: u16,
 }
 
 /// A transaction while its commands are added.
@@ -83,18 +86,39 @@ pub struct Composer {
     /// Whether any command writes the key.
     keys: BTreeMap<Box<[u8]>, bool>,
     plan: Plan,
+    /// Where commands are executed together.
+    together: Option<Together>,
+}
+
+/// Commands that are executed together.
+#[derive(Debug, Default)]
+struct Together {
+    /// Names of commands, in the body behind what is gathered.
+    commands: Vec<u8>,
+    /// By database and key: the name of a command that writes it, or empty.
+    gathered: BTreeMap<(u8, Box<[u8]>), &'static str>,
+    /// Where the commands' slots are.
+    slots: Vec<usize>,
+}
+
+/// Whether the commands of a transaction have to be executed together, if one is this and has keys of so many slots.
+pub fn is_together(shape: Shape, slots: usize, is_list: bool) -> bool {
+    let decides = shape == Shape::PairsIfMissing && is_list;
+    slots > 1 && (shape == Shape::Whole || decides)
 }
 
 impl Composer {
-    /// `is_list`: the client's reply is an array.
-    pub fn new(is_list: bool) -> Self {
+    /// `is_list`: the client's reply is an array. `is_together`: of a command ([`is_together`]).
+    pub fn new(is_list: bool, is_together: bool) -> Self {
         Self {
             body: body::begin(),
             keys: BTreeMap::new(),
             plan: Plan {
                 pieces: Vec::new(),
                 is_list,
+                last: 0,
             },
+            together: is_together.then(Together::default),
         }
     }
 
@@ -110,38 +134,46 @@ impl Composer {
         self.keys.entry(key.into()).or_default();
     }
 
-    /// Adds a command; `keys`: its arguments that are keys; `writes`: it may change them.
+    /// Adds a command; `keys`: its arguments that are keys, with their databases; `writes`: it may change them.
     pub fn add(
         &mut self,
         at: At,
-        what: &What<'_>,
+        what: &What<'static>,
         args: &Args<'_>,
-        keys: &[u32],
+        keys: &[(u8, u32)],
     ) -> Result<(), Refusal> {
-        let slot = |at: &u32| slot_of(args.get(*at as usize));
+        let slot = |(_, at): &(u8, u32)| slot_of(args.get(*at as usize));
         let slots: BTreeSet<u16> = keys.iter().map(slot).collect();
-        for at in keys {
+        for (_, at) in keys {
             let of = self.keys.entry(args.get(*at as usize).into()).or_default();
             *of |= what.writes;
         }
-        let is_decision = what.shape == Shape::PairsIfMissing;
-        if is_decision && self.plan.is_list && slots.len() > 1 {
-            return Err(Refusal::Decides);
-        }
-        match (slots.len(), keys.first()) {
-            (0, _) | (_, None) => return Err(Refusal::Apart),
-            (1, Some(first)) => {
-                let key = u8::try_from(*first).map_err(|_| Refusal::Apart)?;
-                let deed = Deed::Run { key };
-                let name = [what.name.as_bytes()].into_iter();
-                let words: Vec<_> = name.chain(args.iter_from(0)).collect();
-                let of = slot(first);
-                body::put(&mut self.body, (of, at), deed, words.into_iter());
-                self.plan.pieces.push(Piece::Of(of));
+        let first = keys.first().ok_or(Refusal::Keys)?;
+        let key = u8::try_from(first.1).map_err(|_| Refusal::Keys)?;
+        let name = [what.name.as_bytes()].into_iter();
+        let words = || name.clone().chain(args.iter_from(0)).collect::<Vec<_>>();
+        if let Some(together) = &mut self.together {
+            together.slots.push(together.commands.len());
+            let deed = Deed::Join { key };
+            body::put(&mut together.commands, (0, at), deed, words().into_iter());
+            for (db, at) in keys {
+                let gathered = &mut together.gathered;
+                let name = gathered.entry((*db, args.get(*at as usize).into()));
+                let name = name.or_default();
+                if what.writes {
+                    *name = what.name;
+                }
             }
-            _ => self.add_apart(at, what, args, keys)?,
+            self.plan.pieces.push(Piece::Last);
+        } else if slots.len() == 1 {
+            let (of, deed) = (slot(first), Deed::Run { key });
+            body::put(&mut self.body, (of, at), deed, words().into_iter());
+            self.plan.pieces.push(Piece::Of(of));
+        } else {
+            self.add_apart(at, what, args, keys)?;
         }
-        if self.body.len() > MOST_BYTES {
+        let together = self.together.as_ref().map_or(0, |t| t.commands.len());
+        if self.body.len() + together > MOST_BYTES {
             return Err(Refusal::TooLarge);
         }
         Ok(())
@@ -153,12 +185,12 @@ impl Composer {
         at: At,
         what: &What<'_>,
         args: &Args<'_>,
-        keys: &[u32],
+        keys: &[(u8, u32)],
     ) -> Result<(), Refusal> {
         let shape = what.shape;
         let has_values = matches!(shape, Shape::Pairs | Shape::PairsIfMissing);
         let mut words = BTreeMap::<u16, Vec<&[u8]>>::new();
-        for arg in keys {
+        for (_, arg) in keys {
             let key = args.get(*arg as usize);
             let of = words.entry(slot_of(key));
             let of = of.or_insert_with(|| vec![what.name.as_bytes(), args.get(0)]);
@@ -177,9 +209,9 @@ impl Composer {
             let deed = Deed::Run { key: 1 };
             body::put(&mut self.body, (slot, at), deed, words.into_iter());
         }
-        let each = keys.iter().map(|at| slot_of(args.get(*at as usize)));
+        let each = keys.iter().map(|(_, at)| slot_of(args.get(*at as usize)));
         self.plan.pieces.push(match shape {
-            Shape::Whole => return Err(Refusal::Apart),
+            Shape::Whole => return Err(Refusal::Keys),
             Shape::Sum => Piece::Sum(slots),
             Shape::Elements => Piece::Elements(each.collect()),
             Shape::Pairs => Piece::Same(slots),
@@ -190,12 +222,37 @@ impl Composer {
 
     /// The body, the keys and whether they are written, and how the reply is made.
     #[expect(clippy::type_complexity, reason = "three things, each once")]
-    pub fn finish(self) -> Result<(Vec<u8>, BTreeMap<Box<[u8]>, bool>, Plan), Refusal> {
+    pub fn finish(mut self) -> Result<(Vec<u8>, BTreeMap<Box<[u8]>, bool>, Plan), Refusal> {
         let slots: BTreeSet<u16> = self.keys.keys().map(|key| slot_of(key)).collect();
         if slots.len() > MOST_SLOTS {
             return Err(Refusal::TooManySlots);
         }
+        self.plan.last = slots.last().copied().unwrap_or_default();
+        if let Some(together) = self.together {
+            together.write(self.plan.last, &mut self.body);
+        }
         Ok((self.body, self.keys, self.plan))
+    }
+}
+
+impl Together {
+    /// `last`: the slot that executes the commands.
+    fn write(mut self, last: u16, body: &mut Vec<u8>) {
+        for ((db, key), name) in &self.gathered {
+            let at = At {
+                db: *db,
+                resp3: false,
+                quiet: false,
+            };
+            let words: [&[u8]; 2] = [key, name.as_bytes()];
+            body::put(body, (slot_of(key), at), Deed::Gather, words.into_iter());
+        }
+        for at in self.slots {
+            if let Some(slot) = self.commands.get_mut(at..at + 2) {
+                slot.copy_from_slice(&last.to_be_bytes());
+            }
+        }
+        body.extend_from_slice(&self.commands);
     }
 }
 
@@ -203,8 +260,8 @@ impl Plan {
     /// The client's reply, from what the slots have told. `None`: they have told something else.
     pub fn reply(&self, told: &[u8]) -> Option<Output> {
         let mut slots = BTreeMap::new();
-        for (slot, replies) in body::told(told)? {
-            slots.insert(slot, replies.into_iter());
+        for told in body::told(told)? {
+            slots.insert(told.slot, told.replies.into_iter());
         }
         let mut out = Output::default();
         if self.is_list {
@@ -212,7 +269,10 @@ impl Plan {
         }
         for piece in &self.pieces {
             let mut next = |slot: &u16| slots.get_mut(slot)?.next();
-            piece.write(&mut next, &mut out)?;
+            match piece {
+                Piece::Last => put(next(&self.last)?, &mut out),
+                piece => piece.write(&mut next, &mut out)?,
+            }
         }
         Some(out)
     }
@@ -227,6 +287,8 @@ impl Piece {
         match self {
             Self::Known(reply) => put(reply, out),
             Self::Of(slot) => put(next(slot)?, out),
+            // The plan knows which slot that is.
+            Self::Last => return None,
             Self::Sum(slots) => {
                 let replies = all(slots, next)?;
                 match error(&replies) {
@@ -325,8 +387,14 @@ mod tests {
         }
     }
 
+    fn in_db(keys: &[u32]) -> Vec<(u8, u32)> {
+        keys.iter().map(|at| (0, *at)).collect()
+    }
+
     fn add(composer: &mut Composer, shape: Shape, words: &[&str], keys: &[u32]) {
-        let added = with(words, |args| composer.add(AT, &what(shape), args, keys));
+        let added = with(words, |args| {
+            composer.add(AT, &what(shape), args, &in_db(keys))
+        });
         assert_eq!(added, Ok(()), "{words:?}");
     }
 
@@ -346,7 +414,7 @@ mod tests {
         }
         let told = slots
             .iter()
-            .map(|(slot, replies)| body::tell(*slot, replies));
+            .map(|(slot, replies)| body::tell(*slot, replies, &BTreeMap::new()));
         told.flatten().collect()
     }
 
@@ -356,7 +424,7 @@ mod tests {
 
     #[test]
     fn replies_have_the_order_of_the_commands() {
-        let mut composer = Composer::new(true);
+        let mut composer = Composer::new(true, false);
         add(&mut composer, Shape::Whole, &["SET", "a", "1"], &[1]);
         add(&mut composer, Shape::Whole, &["GET", "b"], &[1]);
         composer.add_known(b"+PONG\r\n");
@@ -375,7 +443,7 @@ mod tests {
 
     #[test]
     fn commands_of_several_slots_are_taken_apart() {
-        let mut composer = Composer::new(true);
+        let mut composer = Composer::new(true, false);
         let keys = ["MGET", "a", "b", "{a}2", "c"];
         add(&mut composer, Shape::Elements, &keys, &[1, 2, 3, 4]);
         let keys = ["DEL", "a", "b", "{a}2", "c"];
@@ -404,8 +472,47 @@ mod tests {
     }
 
     #[test]
+    fn commands_that_need_all_their_keys_are_executed_together_at_the_last_slot() {
+        assert!(is_together(Shape::Whole, 2, false) && is_together(Shape::PairsIfMissing, 2, true));
+        assert!(!is_together(Shape::Whole, 1, true) && !is_together(Shape::Sum, 2, true));
+        assert!(!is_together(Shape::PairsIfMissing, 2, false));
+        let mut composer = Composer::new(true, true);
+        composer.add_deed(AT, Deed::Watch { watcher: 1 }, b"c");
+        add(&mut composer, Shape::Whole, &["SET", "a", "1"], &[1]);
+        let rename = ["RENAME", "a", "b"];
+        let keys = [(0, 1), (3, 2)];
+        let added = with(&rename, |args| {
+            composer.add(AT, &what(Shape::Whole), args, &keys)
+        });
+        assert_eq!(added, Ok(()));
+        let (body, keys, plan) = composer.finish().expect("a transaction");
+        let slots = [b"a", b"b", b"c"].map(|key| slot_of(key));
+        let last = *slots.iter().max().expect("three");
+        let all = body::commands(&body).expect("a body");
+        let word = |command: &body::Command, at: usize| {
+            let (start, len) = command.words[at];
+            &body[start as usize..][..len as usize]
+        };
+        let gathered = all.iter().filter(|command| command.deed == Deed::Gather);
+        let gathered: Vec<_> = gathered.map(|c| (c.db, word(c, 0), c.slot)).collect();
+        let expected: [(u8, &[u8], u16); 2] = [(0, b"a", slots[0]), (3, b"b", slots[1])];
+        assert_eq!(gathered, expected);
+        let joined = all.iter().filter(|c| matches!(c.deed, Deed::Join { .. }));
+        let joined: Vec<_> = joined.map(|c| (word(c, 1), c.slot)).collect();
+        assert_eq!(joined, [(b"SET".as_slice(), last), (b"RENAME", last)]);
+        assert_eq!(keys.len(), 3);
+        let replies = [b"+OK\r\n", b"+OK\r\n"];
+        let told = body::tell(last, &replies, &BTreeMap::new());
+        assert_eq!(text(plan.reply(&told)), "*2\r\n+OK\r\n+OK\r\n");
+        assert!(
+            plan.reply(&body::tell(last, &replies[..1], &BTreeMap::new()))
+                .is_none()
+        );
+    }
+
+    #[test]
     fn an_error_of_one_slot_is_the_reply() {
-        let mut composer = Composer::new(false);
+        let mut composer = Composer::new(false, false);
         let pairs = ["MSET", "a", "1", "b", "2"];
         add(&mut composer, Shape::Pairs, &pairs, &[1, 3]);
         let (body, _, plan) = composer.finish().expect("a transaction");
@@ -421,20 +528,21 @@ mod tests {
     #[test]
     fn what_has_no_slot_is_refused() {
         let refused = |is_list, shape, words: &[&str], keys: &[u32]| {
-            let mut composer = Composer::new(is_list);
-            let added = with(words, |args| composer.add(AT, &what(shape), args, keys));
+            let mut composer = Composer::new(is_list, false);
+            let added = with(words, |args| {
+                composer.add(AT, &what(shape), args, &in_db(keys))
+            });
             added.and(composer.finish().map(|_| ())).err()
         };
         let rename = ["RENAME", "a", "b"];
         let apart = refused(true, Shape::Whole, &rename, &[1, 2]);
-        assert_eq!(apart, Some(Refusal::Apart));
+        assert_eq!(apart, Some(Refusal::Keys));
         let same = ["RENAME", "a", "{a}b"];
         assert_eq!(refused(true, Shape::Whole, &same, &[1, 2]), None);
-        let pairs = ["MSETNX", "a", "1", "b", "2"];
-        let shape = Shape::PairsIfMissing;
-        let decides = refused(true, shape, &pairs, &[1, 3]);
-        assert_eq!(decides, Some(Refusal::Decides));
-        assert_eq!(refused(false, shape, &pairs, &[1, 3]), None);
+        assert_eq!(
+            refused(true, Shape::Whole, &["PING"], &[]),
+            Some(Refusal::Keys)
+        );
         let value = "v".repeat(MOST_BYTES);
         let large = refused(true, Shape::Whole, &["SET", "a", &value], &[1]);
         assert_eq!(large, Some(Refusal::TooLarge));

@@ -95,6 +95,16 @@ pub enum Keys {
 }
 
 impl Keys {
+    /// Whether a request may have more than one.
+    #[inline]
+    pub fn may_be_several(&self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Range { first, last, .. } => i16::from(*first) != *last,
+            Self::Custom { .. } | Self::Open { .. } => true,
+        }
+    }
+
     /// The argument after the command's name.
     pub const FIRST: Keys = Keys::Range {
         first: 1,

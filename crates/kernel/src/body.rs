@@ -2,10 +2,14 @@
 //!
 //! A slot executes its commands in order when the transaction is applied there, on its own keys alone. Conditions are
 //! looked at before, when the slot admits the transaction: where one fails, no slot executes anything.
+//!
+//! Commands whose keys are of several slots are executed together, with all others of the transaction, at its last slot:
+//! each slot adds the values of its keys on the way there, and what it is told on the way back changes them.
 
 use crate::effect::{byte, put_varint, slice, varint};
 use rufous_base::Span;
 use rufous_base::limits::SLOTS;
+use std::collections::BTreeMap;
 
 /// The first byte of a body.
 const VERSION: u8 = 1;
@@ -16,6 +20,12 @@ pub enum Deed {
     /// Executes the command with the name that is the first word; the others are its arguments, and this one of them is
     /// its first key.
     Run { key: u8 },
+    /// The key, the first word, is one of commands that are executed together; the second word is the name of one of them
+    /// that writes it, or empty.
+    Gather,
+    /// Executes the command, at the last slot of the transaction and on the keys that were gathered; words as for
+    /// [`Deed::Run`].
+    Join { key: u8 },
     /// The key, the only word, is missing; otherwise the client is told the second word.
     Missing,
     /// The key, the only word, was not touched since this watcher of the node that sends the transaction began to watch
@@ -35,6 +45,8 @@ const MISSING: u8 = 2;
 const UNTOUCHED: u8 = 3;
 const WATCH: u8 = 4;
 const UNWATCH: u8 = 5;
+const GATHER: u8 = 6;
+const JOIN: u8 = 7;
 
 /// A command or condition for one slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +86,8 @@ pub fn put<'w>(
     body.extend_from_slice(&[at.db, flags]);
     match deed {
         Deed::Run { key } => body.extend_from_slice(&[RUN, key]),
+        Deed::Join { key } => body.extend_from_slice(&[JOIN, key]),
+        Deed::Gather => body.push(GATHER),
         Deed::Missing => body.push(MISSING),
         Deed::Untouched { watcher, since } => {
             body.push(UNTOUCHED);
@@ -107,7 +121,7 @@ pub fn commands(body: &[u8]) -> Option<Vec<Command>> {
 }
 
 fn command(body: &[u8], rest: &mut &[u8]) -> Option<Command> {
-    let slot = u16::from_be_bytes([byte(rest).ok()?, byte(rest).ok()?]);
+    let slot = slot(rest)?;
     let (db, flags) = (byte(rest).ok()?, byte(rest).ok()?);
     let is_db = usize::from(db) < rufous_base::limits::DATABASES;
     if usize::from(slot) >= SLOTS || !is_db || flags > 3 {
@@ -117,6 +131,10 @@ fn command(body: &[u8], rest: &mut &[u8]) -> Option<Command> {
         RUN => Deed::Run {
             key: byte(rest).ok()?,
         },
+        JOIN => Deed::Join {
+            key: byte(rest).ok()?,
+        },
+        GATHER => Deed::Gather,
         MISSING => Deed::Missing,
         UNTOUCHED => Deed::Untouched {
             watcher: varint(rest).ok()?,
@@ -139,8 +157,8 @@ fn command(body: &[u8], rest: &mut &[u8]) -> Option<Command> {
         words.push((u32::try_from(start).ok()?, word.len() as u32));
     }
     let least = match deed {
-        Deed::Run { key } => usize::from(key) + 2,
-        Deed::Missing => 2,
+        Deed::Run { key } | Deed::Join { key } => usize::from(key) + 2,
+        Deed::Missing | Deed::Gather => 2,
         Deed::Untouched { .. } | Deed::Watch { .. } | Deed::Unwatch { .. } => 1,
     };
     (words.len() >= least).then_some(Command {
@@ -153,35 +171,78 @@ fn command(body: &[u8], rest: &mut &[u8]) -> Option<Command> {
     })
 }
 
-/// What a slot tells: the replies to its commands, in order.
-pub fn tell(slot: u16, replies: &[Vec<u8>]) -> Vec<u8> {
+/// What a slot tells: the replies to its commands, in order, and the changes, as effects, that commands which it has
+/// executed make at other slots.
+pub fn tell<B: AsRef<[u8]>>(slot: u16, replies: &[B], changes: &BTreeMap<u16, Vec<u8>>) -> Vec<u8> {
     let mut told = slot.to_be_bytes().to_vec();
     put_varint(&mut told, replies.len() as u64);
     for reply in replies {
-        put_varint(&mut told, reply.len() as u64);
-        told.extend_from_slice(reply);
+        put_bytes(&mut told, reply.as_ref());
+    }
+    put_varint(&mut told, changes.len() as u64);
+    for (of, effects) in changes {
+        told.extend_from_slice(&of.to_be_bytes());
+        put_bytes(&mut told, effects);
     }
     told
 }
 
-/// Slots, with their replies.
-pub type Told<'t> = Vec<(u16, Vec<&'t [u8]>)>;
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
 
-/// What all slots have told, one after the other; `None`: it is not that.
-pub fn told(mut all: &[u8]) -> Option<Told<'_>> {
+/// What a slot has told.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Told<'t> {
+    pub slot: u16,
+    pub replies: Vec<&'t [u8]>,
+    /// By slot.
+    pub changes: Vec<(u16, &'t [u8])>,
+}
+
+/// What slots have told, one after the other; `None`: it is not that.
+pub fn told(mut all: &[u8]) -> Option<Vec<Told<'_>>> {
     let rest = &mut all;
     let mut slots = Vec::new();
     while !rest.is_empty() {
-        let slot = u16::from_be_bytes([byte(rest).ok()?, byte(rest).ok()?]);
-        let count = varint(rest).ok()?;
-        let mut replies = Vec::new();
-        for _ in 0..count {
-            let len = varint(rest).ok()?;
-            replies.push(slice(rest, len).ok()?);
-        }
-        slots.push((slot, replies));
+        slots.push(one_told(rest)?);
     }
     Some(slots)
+}
+
+fn one_told<'t>(rest: &mut &'t [u8]) -> Option<Told<'t>> {
+    let slot = slot(rest)?;
+    let mut replies = Vec::new();
+    for _ in 0..varint(rest).ok()? {
+        let len = varint(rest).ok()?;
+        replies.push(slice(rest, len).ok()?);
+    }
+    let mut changes = Vec::new();
+    for _ in 0..varint(rest).ok()? {
+        let (of, len) = (self::slot(rest)?, varint(rest).ok()?);
+        changes.push((of, slice(rest, len).ok()?));
+    }
+    Some(Told {
+        slot,
+        replies,
+        changes,
+    })
+}
+
+fn slot(from: &mut &[u8]) -> Option<u16> {
+    Some(u16::from_be_bytes([byte(from).ok()?, byte(from).ok()?]))
+}
+
+/// The same without the changes, which the client does not need. `None`: there are none.
+pub fn without_changes(all: &[u8]) -> Option<Vec<u8>> {
+    let all = told(all)?;
+    if all.iter().all(|told| told.changes.is_empty()) {
+        return None;
+    }
+    let none = BTreeMap::new();
+    let each = all.iter().map(|told| tell(told.slot, &told.replies, &none));
+    Some(each.flatten().collect())
 }
 
 #[cfg(test)]
@@ -247,18 +308,31 @@ mod tests {
         assert_eq!(wrong(1, 0x40), None, "a slot");
         assert_eq!(wrong(3, 16), None, "a database");
         assert_eq!(wrong(4, 4), None, "a flag");
-        assert_eq!(wrong(5, 9), None, "a deed");
+        assert_eq!(wrong(5, 8), None, "a deed");
         assert_eq!(wrong(6, 3), None, "a key behind the words");
         assert!(wrong(6, 2).is_some());
     }
 
     #[test]
     fn what_slots_tell_follows_one_another() {
-        let mut all = tell(3, &[b"+OK\r\n".to_vec(), Vec::new()]);
-        all.extend(tell(9, &[]));
-        let expected: Told<'_> = vec![(3, vec![b"+OK\r\n", b""]), (9, vec![])];
-        assert_eq!(told(&all), Some(expected));
-        assert_eq!(told(&all[..4]), None);
+        let changes = BTreeMap::from([(3, b"effects".to_vec())]);
+        let mut all = tell(3, &[b"+OK\r\n".to_vec(), Vec::new()], &BTreeMap::new());
+        assert_eq!(without_changes(&all), None);
+        all.extend(tell::<&[u8]>(9, &[], &changes));
+        let read = told(&all).expect("what was told");
+        let replies: Vec<_> = read
+            .iter()
+            .map(|one| (one.slot, &one.replies[..]))
+            .collect();
+        assert_eq!(replies, [(3, &[b"+OK\r\n".as_slice(), b""][..]), (9, &[])]);
+        assert_eq!(read[1].changes, [(3, b"effects".as_slice())]);
+        let less = without_changes(&all).expect("it has changes");
+        let less = told(&less).expect("what was told");
+        assert_eq!(less[0], read[0]);
+        assert!(less[1].changes.is_empty());
+        for len in [1, 4, all.len() - 1] {
+            assert_eq!(told(&all[..len]), None, "{len}");
+        }
         assert_eq!(told(&[]), Some(Vec::new()));
     }
 }

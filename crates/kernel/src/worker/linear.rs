@@ -16,14 +16,15 @@
 //!    has been applied elsewhere.
 //! 3. Messages may be lost. Heads and origins send them again from time to time, as long as a transaction is not over.
 //!
-//! `letter` has the messages with their senders and receivers, `keys` how a slot executes its commands, and `running`
-//! the worker's part.
+//! `letter` has the messages with their senders and receivers, `keys` how a slot executes its commands, `together` how one
+//! slot executes commands on the keys of several, and `running` the worker's part.
 
 mod keys;
 mod letter;
 mod running;
 #[cfg(test)]
 mod tests;
+mod together;
 
 pub use letter::{Letter, Place, Posted};
 pub(super) use running::Heads;

@@ -35,7 +35,7 @@ pub use exec::{ExecPlan, HeldExec};
 pub(super) use held::again;
 pub use owner::{Hold, Release};
 pub(super) use owner::{gather, names_only};
-pub(super) use scratch::put_back;
+pub(super) use scratch::{begin, effects_of, end, put_back};
 
 use super::chains::{Gap, SlotView};
 use super::out::{Call, Out};

@@ -25,5 +25,6 @@ mod serving;
 mod several;
 mod sick;
 mod strangers;
+mod together;
 mod versions;
 mod wide;

@@ -310,20 +310,6 @@ fn what_cannot_be_passed_on_says_where_to_go() {
         apart.starts_with("CROSSNODE Keys of this command are on several nodes"),
         "{apart}"
     );
-    let (mut refused, mut done) = (0, 0);
-    for n in 0..20 {
-        let (a, b) = (format!("a{n}"), format!("b{n}"));
-        match text(nodes[0].call(&["PFMERGE", &a, &b])).as_str() {
-            "OK" => done += 1,
-            why => {
-                refused += 1;
-                assert!(why.starts_with("CROSSNODE Keys of this command"), "{why}");
-                let kept = [&a, &b].map(|key| nodes[1].call(&["GET", key]));
-                assert_eq!(kept, [Reply::Null, Reply::Null], "nothing is half done");
-            }
-        }
-    }
-    assert!(refused > 3 && done > 3);
     let sorted = text(nodes[0].call(&["SORT", "none", "BY", "w_*"]));
     assert!(
         sorted.starts_with("CROSSNODE Keys that match the patterns"),
@@ -359,10 +345,6 @@ fn what_looks_at_each_key_for_itself_is_split() {
         assert_eq!(call(node, &with("MGET")), expected);
         assert_eq!(call(node, &with("EXISTS")), Reply::Integer(20));
         assert_eq!(call(node, &with("TOUCH")), Reply::Integer(20));
-        let set = call(node, &with("PFMERGE"));
-        assert!(text(set).starts_with("CROSSNODE Keys of this command"));
-        let counted = call(node, &with("PFCOUNT"));
-        assert!(text(counted).starts_with("CROSSNODE Keys of this command"));
         let quiet = node.call(&["QUIET", "DEL", "none:1", "none:2", "none:3", "none:4"]);
         assert_eq!(text(quiet), "OK");
         let twice = node.call(&["MGET", "split:2", "split:4", "split:2"]);

@@ -7,7 +7,7 @@ use super::split::can_split;
 use super::words;
 use crate::front::Front;
 use crate::front::connection::{ParsedKey, Suspended, What};
-use crate::front::transaction::apart::is_divisible;
+use crate::front::transaction::apart::may_be_one;
 use crate::front::turn::Request;
 use rufous_base::limits::ROUTE_PATIENCE_US;
 use rufous_base::slot::slot_of;
@@ -153,15 +153,13 @@ impl Front {
         let no = match way {
             Way::Here => return None,
             // It will be executed as a transaction over slots.
-            Way::There(_) if within == Within::Queue => return None,
-            Way::Apart(_) if within == Within::Queue && is_divisible(spec) => return None,
+            Way::There(_) | Way::Apart(_) if within == Within::Queue => return None,
             Way::None(why) => return Some(why.text(links.routing().mapping).into()),
-            Way::Apart(_) if within == Within::Queue => return Some(CROSSNODE.into()),
             Way::Apart(_) | Way::All(_) if in_transaction => {
                 return Some(NOT_IN_TRANSACTIONS.into());
             }
             Way::All(_) => return words::too_large_for_all(args),
-            Way::Apart(_) if spec.flags.has(Flags::PAIRS) => return None,
+            Way::Apart(_) if self.is_transaction(spec, args) => return None,
             Way::Apart(heads) if can_split(spec) => {
                 return words::part_too_large(args, heads, |no| {
                     name_of(links.routing().mapping, no)
@@ -178,6 +176,14 @@ impl Front {
             return Some(format!("CROSSNODE '{}' blocks at the node that has its keys, node {}, whose program is an earlier one: connect there, or upgrade it", spec.name, name()).into());
         }
         words::too_large(args, name)
+    }
+
+    /// Whether a command with keys of several nodes is executed as a transaction over slots.
+    fn is_transaction(&self, spec: &Spec, args: &Args<'_>) -> bool {
+        let (placement, mut found) = (self.kernel.placement(), Vec::new());
+        spec.keys.find(args, 0, &mut found);
+        let mut keys = found.iter().map(|(_, arg)| args.get(*arg as usize));
+        may_be_one(spec) && keys.all(|key| placement.lattice(key).is_none())
     }
 
     /// Why the commands queued for `EXEC` can no longer run here.

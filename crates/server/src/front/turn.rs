@@ -474,7 +474,7 @@ pub(crate) struct Request<'a> {
 
 impl Request<'_> {
     /// Its keys, with the database selected now.
-    fn keys_in(&self, db: u8, keys: Keys, args: &Args<'_>) -> Vec<(u8, u32)> {
+    pub(crate) fn keys_in(&self, db: u8, keys: Keys, args: &Args<'_>) -> Vec<(u8, u32)> {
         if db == self.db {
             return self.keys.iter().map(|k| (k.db, k.arg)).collect();
         }

@@ -45,7 +45,7 @@ impl Shard {
     }
 
     /// The same for effects from another node: stops at an invalid one, with an error.
-    pub(super) fn carry(&mut self, effects: &[u8], now: Now) -> Result<(), NotAnEffect> {
+    pub fn carry(&mut self, effects: &[u8], now: Now) -> Result<(), NotAnEffect> {
         let mut rest = effects;
         self.set_replay_time(now);
         while !rest.is_empty() {

@@ -1,6 +1,7 @@
 //! How a slot executes the commands of a transaction.
 
 use super::Linear;
+use super::together::Together;
 use crate::batch::Header;
 use crate::body::{self, Command, Deed};
 use crate::lock::KeyName;
@@ -46,12 +47,20 @@ impl<P: Program> State<Access> for Keys<'_, P> {
         here.find_map(|command| self.refuses_one(txn, command))
     }
 
-    fn apply(&mut self, txn: &Transaction<Access>, slot: u16, _: Stamp) -> Vec<u8> {
-        let body = txn.body();
-        let commands = body::commands(body).unwrap_or_default();
+    fn gather(&mut self, txn: &Transaction<Access>, slot: u16) -> Result<Vec<u8>, Vec<u8>> {
+        let commands = body::commands(txn.body()).unwrap_or_default();
+        Together::new(self, txn, slot, &commands).gather()
+    }
+
+    fn apply(&mut self, txn: &Transaction<Access>, slot: u16, _: Stamp, later: &[u8]) -> Vec<u8> {
+        let commands = body::commands(txn.body()).unwrap_or_default();
         let here = commands.iter().filter(|command| command.slot == slot);
-        let replies: Vec<Vec<u8>> = here.filter_map(|command| self.run(txn, command)).collect();
-        body::tell(slot, &replies)
+        let mut replies: Vec<Vec<u8>> = here.filter_map(|command| self.run(txn, command)).collect();
+        let mut together = Together::new(self, txn, slot, &commands);
+        let (more, changes) = together.run();
+        together.change(later);
+        replies.extend(more);
+        body::tell(slot, &replies, &changes)
     }
 }
 
@@ -60,13 +69,14 @@ impl<P: Program> Keys<'_, P> {
     fn refuses_one(&mut self, txn: &Transaction<Access>, command: &Command) -> Option<Vec<u8>> {
         let body = txn.body();
         let word = |at: usize| word_of(body, command, at);
-        let is_condition = !matches!(command.deed, Deed::Run { .. });
+        let deed = command.deed;
+        let is_condition = matches!(deed, Deed::Missing | Deed::Untouched { .. });
         if is_condition && planted::is(Planted::ConditionsNotChecked) {
             return None;
         }
         let mut out = Output::default();
         match command.deed {
-            Deed::Run { .. } => {
+            Deed::Run { .. } | Deed::Join { .. } => {
                 let Some(header) = self.header(body, command) else {
                     let name = String::from_utf8_lossy(word(0)).into_owned();
                     let why = format!("ERR unknown command '{name}' at a node of this cluster");
@@ -74,13 +84,13 @@ impl<P: Program> Keys<'_, P> {
                     return Some(out.to_vec());
                 };
                 let key = word(usize::from(header.key) + 1);
-                if self.worker.placement.lattice(key).is_some() {
-                    let why = "TRYAGAIN A key of the transaction is in a lattice keyspace by now; nothing was done";
-                    P::refuse_slot(why, command.resp3, &mut out);
-                    return Some(out.to_vec());
-                }
-                let may_run = self.worker.may_run(self.now, &header, &mut out);
-                (!may_run).then(|| out.to_vec())
+                self.refuses_key(key, command.resp3)
+                    .or_else(|| self.refuses_to_run(&header))
+            }
+            Deed::Gather => {
+                let header = P::find(word(1)).map(|id| header_of(command, id));
+                self.refuses_key(word(0), command.resp3)
+                    .or_else(|| self.refuses_to_run(&header?))
             }
             Deed::Missing => {
                 let key = self.worker.shard.key(word(0));
@@ -96,6 +106,21 @@ impl<P: Program> Keys<'_, P> {
             }
             Deed::Watch { .. } | Deed::Unwatch { .. } => None,
         }
+    }
+
+    fn refuses_key(&self, key: &[u8], resp3: bool) -> Option<Vec<u8>> {
+        self.worker.placement.lattice(key)?;
+        let mut out = Output::default();
+        let why =
+            "TRYAGAIN A key of the transaction is in a lattice keyspace by now; nothing was done";
+        P::refuse_slot(why, resp3, &mut out);
+        Some(out.to_vec())
+    }
+
+    fn refuses_to_run(&mut self, header: &Header) -> Option<Vec<u8>> {
+        let mut out = Output::default();
+        let may_run = self.worker.may_run(self.now, header, &mut out);
+        (!may_run).then(|| out.to_vec())
     }
 
     fn is_untouched(&mut self, txn: TxnId, key: KeyName, (watcher, since): (u64, u64)) -> bool {
@@ -114,29 +139,18 @@ impl<P: Program> Keys<'_, P> {
         knows && !worker.is_dirty_here(id, &[key], now)
     }
 
-    fn header(&self, body: &[u8], command: &Command) -> Option<Header> {
-        let Deed::Run { key } = command.deed else {
+    pub(super) fn header(&self, body: &[u8], command: &Command) -> Option<Header> {
+        let (Deed::Run { key } | Deed::Join { key }) = command.deed else {
             return None;
         };
         let first = word_of(body, command, usize::from(key) + 1);
-        if slot_of(first) != command.slot {
+        if matches!(command.deed, Deed::Run { .. }) && slot_of(first) != command.slot {
             return None;
         }
         Some(Header {
-            conn: ConnId {
-                slot: u32::MAX,
-                generation: 0,
-            },
-            client: 0,
-            seq: 0,
-            command: P::find(word_of(body, command, 0))?,
-            db: command.db,
-            resp3: command.resp3,
-            no_touch: false,
-            quiet: command.quiet,
-            door: Default::default(),
             key,
             hash: self.worker.shard.key(first).hash,
+            ..header_of(command, P::find(word_of(body, command, 0))?)
         })
     }
 
@@ -161,7 +175,10 @@ impl<P: Program> Keys<'_, P> {
                 self.worker.shard.observers_mut().unwatch(id);
                 return None;
             }
-            Deed::Run { .. } | Deed::Missing | Deed::Untouched { .. } => {}
+            Deed::Run { .. } => {}
+            Deed::Missing | Deed::Untouched { .. } | Deed::Gather | Deed::Join { .. } => {
+                return None;
+            }
         }
         let header = self.header(body, command)?;
         let mut out = Output::default();
@@ -171,7 +188,27 @@ impl<P: Program> Keys<'_, P> {
     }
 }
 
-fn word_of<'b>(body: &'b [u8], command: &Command, at: usize) -> &'b [u8] {
+/// A command that no client waits for here.
+fn header_of(command: &Command, id: u16) -> Header {
+    Header {
+        conn: ConnId {
+            slot: u32::MAX,
+            generation: 0,
+        },
+        client: 0,
+        seq: 0,
+        command: id,
+        db: command.db,
+        resp3: command.resp3,
+        no_touch: false,
+        quiet: command.quiet,
+        door: Default::default(),
+        key: 0,
+        hash: 0,
+    }
+}
+
+pub(super) fn word_of<'b>(body: &'b [u8], command: &Command, at: usize) -> &'b [u8] {
     let word = command.words.get(at);
     let word = word.and_then(|(at, len)| body.get(*at as usize..)?.get(..*len as usize));
     word.unwrap_or_default()

@@ -4,6 +4,7 @@ use super::keys::Keys;
 use super::letter::{Letter, Place, Posted, WORKER_BITS, txn_of, worker_of};
 use super::{Client, Seat, Transacted, is_from, name_of};
 use crate::batch::Header;
+use crate::body::without_changes;
 use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::worker::{Message as Between, Outcome as Result, Worker};
@@ -11,7 +12,7 @@ use rufous_base::slot::{slot_of, worker_of_slot};
 use rufous_base::{Now, Until, WorkerId};
 use rufous_chain::Peer;
 use rufous_linear::access::Access;
-use rufous_linear::{Head, Message, Output, Part, Record, To, Transaction, TxnId};
+use rufous_linear::{Head, Message, Outcome, Output, Part, Record, To, Transaction, TxnId};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -93,11 +94,17 @@ impl<P: Program> Heads<'_, P> {
         }
     }
 
-    fn letter(&self, from: Place, to: To, message: Message<Access>) -> Option<Letter> {
+    fn letter(&self, from: Place, to: To, mut message: Message<Access>) -> Option<Letter> {
         let to = match to {
             To::Slot(slot) => self.place_of(slot)?,
             To::Origin { .. } => Place::Origin,
         };
+        if let Message::Outcome { told, outcome, .. } = &mut message
+            && *outcome == Outcome::Committed
+            && let Some(less) = without_changes(told)
+        {
+            *told = less.into();
+        }
         Some(Letter { from, to, message })
     }
 
@@ -228,12 +235,12 @@ impl<P: Program> Heads<'_, P> {
                 return;
             };
             match outcome {
-                rufous_linear::Outcome::Committed => self.worker.linear.figures.committed += 1,
-                rufous_linear::Outcome::Aborted => self.worker.linear.figures.aborted += 1,
+                Outcome::Committed => self.worker.linear.figures.committed += 1,
+                Outcome::Aborted => self.worker.linear.figures.aborted += 1,
             }
             let transacted = Transacted {
                 header,
-                is_committed: Some(outcome == rufous_linear::Outcome::Committed),
+                is_committed: Some(outcome == Outcome::Committed),
                 told,
             };
             let result = Result::Transacted(Box::new(transacted));

@@ -23,7 +23,57 @@ pub(super) fn load(scratch: &mut Shard, gathered: &[Gathered], now: Now) {
             scratch.insert_entry(usize::from(key.0), name, entry.clone(), now);
         }
     }
+    begin(scratch);
+}
+
+/// A scratch shard has what commands need: they may run.
+pub(in crate::worker) fn begin(scratch: &mut Shard) {
     scratch.observers_mut().set_brief_journaling(true);
+}
+
+/// Empties a scratch shard with these keys on which commands have run: returns the changes.
+pub(in crate::worker) fn end(scratch: &mut Shard, keys: Vec<KeyName>, now: Now) -> Vec<KeyWrite> {
+    scratch.observers_mut().set_brief_journaling(false);
+    let mut changes = changes(&std::mem::take(scratch.journal()));
+    let mut writes = Vec::new();
+    for key in keys {
+        let name = scratch.key(&key.1);
+        let after = scratch.take_entry(usize::from(key.0), name, now);
+        let change = match changes.remove(&key) {
+            Some(None) => Change::Whole(after),
+            Some(Some(effects)) => Change::Effects(effects),
+            None => continue,
+        };
+        writes.push((key, change));
+    }
+    tidy(scratch);
+    writes
+}
+
+/// A change as effects. `scratch`: an empty shard.
+pub(in crate::worker) fn effects_of(
+    scratch: &mut Shard,
+    ((db, key), change): &KeyWrite,
+    now: Now,
+) -> Vec<u8> {
+    match change {
+        Change::Effects(effects) => effects.clone(),
+        Change::Whole(Some(entry)) => {
+            let (at, name) = (usize::from(*db), scratch.key(key));
+            scratch.observers_mut().set_journaling(true);
+            scratch.insert_entry(at, name, entry.clone(), now);
+            let effects = std::mem::take(scratch.journal());
+            scratch.observers_mut().set_journaling(false);
+            let _ = scratch.take_entry(at, name, now);
+            drop(scratch.take_garbage());
+            effects
+        }
+        Change::Whole(None) => {
+            let mut effects = Vec::new();
+            Effect::Delete { db: *db, key }.encode(&mut effects);
+            effects
+        }
+    }
 }
 
 /// Empties a scratch shard: returns the changes of each key, or with `all` its new contents, by

@@ -1,5 +1,5 @@
-//! Transactions over slots: `EXEC`, `MSET` and `MSETNX` whose keys are at several nodes, at another one, or in several
-//! slots with copies. The kernel runs them as linear transactions; here their commands become a body
+//! Transactions over slots: `EXEC`, and commands such as `MSET` and `RENAME`, whose keys are at several nodes, at another
+//! one, or in several slots with copies. The kernel runs them as linear transactions; here their commands become a body
 //! ([`rufous_cluster::composing`]), and what the slots tell the client's reply. `exec` has `EXEC`, and `watches` the watches of
 //! keys at other nodes.
 
@@ -15,6 +15,7 @@ use super::discarded;
 use crate::cluster::redirect::Door;
 use crate::cluster::way::Way;
 use rufous_base::limits::TRANSACTION_PATIENCE_US;
+use rufous_base::slot::slot_of;
 use rufous_base::{Args, Effects, Now, Output};
 use rufous_cluster::composing::{self, Composer, MOST_BYTES, MOST_SLOTS, Plan, Refusal, Shape};
 use rufous_command::{Failure, Flags, Reply, Spec};
@@ -24,7 +25,7 @@ use rufous_kernel::body::At;
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::worker::Transacted;
 use rufous_wire::version::LETTERS;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use watches::Watches;
 
 /// A connection, and the number of a request on it.
@@ -103,19 +104,24 @@ fn in_db(db: u8) -> At {
     }
 }
 
-/// Whether a command may be executed in parts, each at a slot of its keys.
-pub(crate) fn is_divisible(spec: &Spec) -> bool {
-    shape_of(spec) != Shape::Whole
+/// How many slots these keys have.
+fn slots_of(args: &Args<'_>, keys: &[(u8, u32)]) -> usize {
+    let slots = keys.iter().map(|(_, arg)| slot_of(args.get(*arg as usize)));
+    slots.collect::<BTreeSet<u16>>().len()
+}
+
+/// Whether a command is a transaction if its keys are of several nodes: one of few keys that is executed as a whole, and
+/// does not wait for data. (Commands of many keys, as `DEL` and `MGET`, are executed in parts.)
+#[inline]
+pub(crate) fn may_be_one(spec: &Spec) -> bool {
+    let others = [Flags::PER_KEY, Flags::BLOCKING];
+    spec.keys.may_be_several() && !others.iter().any(|flag| spec.flags.has(*flag))
 }
 
 fn refusal(why: Refusal, name: &str) -> Failure {
     match why {
-        Refusal::Apart => format!(
-            "CROSSSLOT '{name}' has keys of several slots, and no slot has all of them: give them one hash tag, as in {{tag}}key"
-        ),
-        Refusal::Decides => format!(
-            "CROSSSLOT '{name}' with keys of several slots decides whether it is executed, which a command of a transaction cannot: \
-             send it alone, or give its keys one hash tag, as in {{tag}}key"
+        Refusal::Keys => format!(
+            "CROSSSLOT '{name}' cannot have keys of several slots: give them one hash tag, as in {{tag}}key"
         ),
         Refusal::TooManySlots => format!(
             "ERR the transaction has keys of more than {MOST_SLOTS} slots: use several, or hash tags, as in {{tag}}key"
@@ -142,11 +148,12 @@ fn refused(told: &[u8]) -> Option<Failure> {
 /// Whether a command may be a transaction over slots, while earlier requests of its connection are not answered.
 #[inline]
 pub(crate) fn may_overtake(spec: &Spec, connection: &Connection) -> bool {
-    let flags = [Flags::EXEC, Flags::PAIRS, Flags::AT_ONCE];
-    !connection.slots.is_empty() && flags.iter().any(|flag| spec.flags.has(*flag))
+    let flags = [Flags::EXEC, Flags::AT_ONCE];
+    let may = || flags.iter().any(|flag| spec.flags.has(*flag)) || may_be_one(spec);
+    !connection.slots.is_empty() && may()
 }
 
-/// `MSET` and `MSETNX`.
+/// Single commands.
 impl Apart<'_> {
     /// Whether a request is executed as a transaction over slots, and has to wait until the earlier requests of its
     /// connection are answered: its messages would overtake those that are forwarded to other nodes.
@@ -165,7 +172,7 @@ impl Apart<'_> {
         if spec.flags.has(Flags::EXEC) {
             return self.takes_queue(request.conn);
         }
-        if spec.flags.has(Flags::PAIRS) {
+        if !spec.flags.has(Flags::AT_ONCE) {
             return self.takes(request, way, args);
         }
         let keys = request.keys.iter();
@@ -180,8 +187,8 @@ impl Apart<'_> {
         let What::Command(id) = request.what else {
             return false;
         };
-        let has_pairs = self.front.table.spec(id).flags.has(Flags::PAIRS);
-        if !has_pairs || self.front.links().is_none() {
+        let spec = self.front.table.spec(id);
+        if request.keys.len() < 2 || !may_be_one(spec) || self.front.links().is_none() {
             return false;
         }
         let door = self.front.connection(request.conn).map(|c| c.door());
@@ -189,7 +196,9 @@ impl Apart<'_> {
         let placement = self.front.kernel.placement();
         let is_apart = match way {
             Way::Apart(_) => true,
-            Way::Here | Way::There(_) => self.front.kernel.is_spread(keys()),
+            Way::Here | Way::There(_) => {
+                spec.flags.has(Flags::WRITE) && self.front.kernel.is_spread(keys())
+            }
             Way::All(_) | Way::None(_) => false,
         };
         door == Some(Door::Plain) && is_apart && keys().all(|key| placement.lattice(key).is_none())
@@ -219,12 +228,14 @@ impl Apart<'_> {
         args: &Args<'_>,
     ) -> Result<(), Failure> {
         let spec = self.front.table.spec(header.command);
-        if args.len().is_multiple_of(2) {
+        if spec.flags.has(Flags::PAIRS) && args.len().is_multiple_of(2) {
             // A key without a value.
             return Err(Failure::wrong_arity(spec.name));
         }
-        let mut composer = Composer::new(false);
-        let keys: Vec<u32> = request.keys.iter().map(|key| key.arg).collect();
+        let keys = request.keys_in(header.db, spec.keys, args);
+        self.check(spec, header, args, &keys)?;
+        let together = composing::is_together(shape_of(spec), slots_of(args, &keys), false);
+        let mut composer = Composer::new(false, together);
         let added = composer.add(at_of(header), &what_of(spec), args, &keys);
         added.map_err(|why| refusal(why, spec.name))?;
         self.begin(header, composer, Watches::Stay)

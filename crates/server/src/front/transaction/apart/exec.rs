@@ -1,13 +1,13 @@
 //! `EXEC` over slots.
 
 use super::watches::{Far, Watches};
-use super::{Apart, at_of, in_db, refusal, what_of};
+use super::{Apart, at_of, in_db, refusal, shape_of, slots_of, what_of};
 use crate::cluster::redirect::Door;
 use crate::command::Dispatch;
 use crate::front::Message;
 use crate::front::transaction::run::Running;
 use rufous_base::{Args, ConnId, Effects, Output};
-use rufous_cluster::composing::Composer;
+use rufous_cluster::composing::{self, Composer};
 use rufous_command::{DataCommands, Failure, Flags, Reply, Spec, options};
 use rufous_kernel::batch::Header;
 use rufous_kernel::body::{At, Deed};
@@ -127,7 +127,7 @@ impl Apart<'_> {
         queued: &mut Batch,
         watches: &Watches,
     ) -> Result<Composer, Failure> {
-        let mut composer = Composer::new(true);
+        let mut composer = Composer::new(true, self.is_together(queued));
         if let Watches::End {
             watcher, keys, far, ..
         } = watches
@@ -157,25 +157,36 @@ impl Apart<'_> {
             }
             let mut found = Vec::new();
             spec.keys.find(&args, header.db, &mut found);
-            let keys: Vec<u32> = found.iter().map(|(_, arg)| *arg).collect();
-            self.check(spec, &header, &args, &keys)?;
+            self.check(spec, &header, &args, &found)?;
             let at = At {
                 resp3: exec.resp3,
                 ..at_of(&header)
             };
-            let added = composer.add(at, &what_of(spec), &args, &keys);
+            let added = composer.add(at, &what_of(spec), &args, &found);
             added.map_err(|why| refusal(why, spec.name))?;
         }
         Ok(composer)
     }
 
+    /// Whether queued commands have to be executed together.
+    fn is_together(&self, queued: &mut Batch) -> bool {
+        let mut found = Vec::new();
+        (0..queued.requests.len()).any(|at| {
+            let (header, args, _) = queued.parts(at);
+            found.clear();
+            let spec = self.front.table.spec(header.command);
+            spec.keys.find(&args, header.db, &mut found);
+            composing::is_together(shape_of(spec), slots_of(&args, &found), true)
+        })
+    }
+
     /// Why a command cannot be part of a transaction over slots.
-    fn check(
+    pub(super) fn check(
         &self,
         spec: &Spec,
         header: &Header,
         args: &Args<'_>,
-        keys: &[u32],
+        keys: &[(u8, u32)],
     ) -> Result<(), Failure> {
         let dispatch = self.front.table.dispatch(header.command);
         let is_data = matches!(dispatch, Dispatch::Key | Dispatch::Keys);
@@ -184,7 +195,7 @@ impl Apart<'_> {
             return Err(format!("CROSSNODE '{}' cannot be part of a transaction whose keys are of several nodes or slots: send it alone", spec.name).into());
         }
         let placement = self.front.kernel.placement();
-        let mut keys = keys.iter().map(|arg| args.get(*arg as usize));
+        let mut keys = keys.iter().map(|(_, arg)| args.get(*arg as usize));
         match keys.find_map(|key| placement.lattice(key)) {
             Some(keyspace) => Err(format!("CROSSNODE '{}' has a key of keyspace '{}', which is of regime lattice: a transaction whose keys are of several nodes or slots has keys of regime strict alone", spec.name, keyspace.name).into()),
             None => Ok(()),

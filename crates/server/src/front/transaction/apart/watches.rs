@@ -92,7 +92,7 @@ impl Apart<'_> {
         }
         let (watcher, number) = (far.number, far.number);
         let header = connection.header(command, false, None);
-        let mut composer = Composer::new(true);
+        let mut composer = Composer::new(true, false);
         for (db, key) in &keys {
             composer.add_deed(in_db(*db), Deed::Watch { watcher }, key);
         }
@@ -138,7 +138,7 @@ impl Apart<'_> {
         if far.keys.is_empty() {
             return;
         }
-        let mut composer = Composer::new(false);
+        let mut composer = Composer::new(false, false);
         let watcher = far.number;
         for (db, key) in far.keys.keys() {
             composer.add_deed(in_db(*db), Deed::Unwatch { watcher }, key);
@@ -157,7 +157,7 @@ fn watched_since(keys: Vec<KeyName>, told: &[u8]) -> BTreeMap<KeyName, u64> {
         let digits = reply.strip_prefix(b":")?.strip_suffix(b"\r\n")?;
         std::str::from_utf8(digits).ok()?.parse::<u64>().ok()
     };
-    let slots = slots.filter_map(|(slot, replies)| Some((slot, number(replies.first()?)?)));
+    let slots = slots.filter_map(|told| Some((told.slot, number(told.replies.first()?)?)));
     let since: BTreeMap<u16, u64> = slots.collect();
     let all = keys.into_iter();
     let of = |key: KeyName| Some((key.clone(), *since.get(&slot_of(&key.1))?));
