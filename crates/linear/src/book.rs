@@ -43,6 +43,15 @@ impl<O> Entry<O> {
         }
     }
 
+    /// About how many bytes messages about it have.
+    pub fn bytes(&self) -> usize {
+        let told = match self {
+            Self::Applied { told, .. } | Self::Aborted { told, .. } => told.len(),
+            Self::Prepared { .. } | Self::Forgotten { .. } => 0,
+        };
+        told + self.txn().body().len() + self.txn().gathered().len()
+    }
+
     /// The largest time in it.
     fn time(&self) -> u64 {
         match self {

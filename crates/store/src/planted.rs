@@ -118,6 +118,10 @@ pub enum Planted {
     LettersNotRepeated,
     /// Transactions over slots are executed whatever their conditions.
     ConditionsNotChecked,
+    /// A slot does not add its values to transactions whose commands are executed together.
+    ValuesNotGathered,
+    /// A slot does not change its keys as commands that were executed at another slot tell.
+    ChangesNotMade,
     /// Messages between slots have an effect whichever chains they are of.
     EarlierHeadsHeard,
 }

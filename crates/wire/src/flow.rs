@@ -102,6 +102,15 @@ impl Flows {
         }
     }
 
+    /// Whether a message of so many bytes, without its frames, may be queued. What is not is not worth encoding: a sender
+    /// tries a long message again and again.
+    pub(crate) fn may_fit(&self, class: Class, len: usize) -> bool {
+        match class.flow() {
+            Some(flow) => self.flows[flow].queue.has_room(len, class.window()),
+            None => self.control.has_room(len, MAX_CONTROL),
+        }
+    }
+
     /// Whether nothing of a class waits: the next frame is queued, whatever its size.
     pub(crate) fn has_room(&self, class: Class) -> bool {
         self.queued(class) == 0

@@ -17,6 +17,7 @@ use crate::pieces::{self, Pieces};
 use crate::proof::{self, Demand, Handshake, Proving};
 use crate::refused::Refused;
 use crate::version;
+use prost::Message;
 
 /// This node's identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -229,6 +230,9 @@ impl Session {
             }
             Some(body) if version::since(body) > version => return Err(NotSent::TooNew),
             Some(_) => {}
+        }
+        if !self.flows.may_fit(class, envelope.encoded_len()) {
+            return Err(NotSent::Full);
         }
         let is_queued = if pieces::is_long(class, envelope) {
             let frames = pieces::frames(version, class, envelope).map_err(|_| NotSent::TooLarge)?;

@@ -54,7 +54,10 @@ impl Wish {
         let Aim::Spread(_, op) = &self.aim else {
             return false;
         };
-        let is_alone = |step: &Step| !matches!(step, Step::SetAll(_) | Step::SetAllNx(_));
+        let is_alone = |step: &Step| {
+            use Step::{Copy, SetAll, SetAllNx};
+            !matches!(step, SetAll(_) | SetAllNx(_) | Copy(..))
+        };
         !matches!(op, Op::One(step) if is_alone(step))
     }
 }
@@ -100,6 +103,19 @@ fn transaction(random: &mut Random, unit: usize, text: &[u8]) -> Op {
         4 => Op::One(Step::SetAll(text.to_vec())),
         5..7 => Op::One(Step::SetAllNx(text.to_vec())),
         7 => of(vec![Step::SetAll(text.to_vec()), Step::Get(first)]),
+        8 if random.chance(0.5) => Op::One(Step::Copy(first, second, random.chance(0.7))),
+        8 => {
+            let one = step(random, (unit, first), text);
+            let moved = match random.chance(0.5) {
+                true => Step::Rename(first, second),
+                false => Step::Copy(second, first, true),
+            };
+            of(vec![
+                one,
+                moved,
+                Step::Append(second, [text, b","].concat()),
+            ])
+        }
         _ => {
             let mut keys = vec![first, second];
             if random.chance(0.3) {
@@ -139,6 +155,9 @@ impl World {
             }
             (Op::One(Step::SetAllNx(_)), Outcome::Seen(Reply::Integer(1))) => {
                 self.reach("a transaction over slots has met its condition");
+            }
+            (Op::One(Step::Copy(..)), Outcome::Seen(Reply::Integer(1))) => {
+                self.reach("a value was copied to another slot");
             }
             (Op::Transaction { .. }, Outcome::Seen(Reply::Array(_))) => {
                 self.reach("a transaction over slots was executed");

@@ -177,3 +177,15 @@ fn conditions_of_transactions_are_not_checked() {
     let (size, what) = (Size::Any, "no order of the commands");
     caught_saying::<World>("conditions-not-checked", &size, what, spread(33..60));
 }
+
+#[test]
+fn values_do_not_come_to_the_slot_that_executes_commands_on_them() {
+    let (size, what) = (Size::Any, "no order of the commands");
+    caught_saying::<World>("values-not-gathered", &size, what, spread(33..60));
+}
+
+#[test]
+fn slots_do_not_change_as_commands_executed_elsewhere_tell() {
+    let (size, what) = (Size::Any, "no order of the commands");
+    caught_saying::<World>("changes-not-made", &size, what, spread(33..60));
+}

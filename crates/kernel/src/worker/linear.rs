@@ -47,6 +47,9 @@ use std::sync::Arc;
 /// to the second. Most often nothing was lost, and nodes are busy.
 const AGAIN_US: u64 = 200_000;
 const AGAIN_LAST_US: u64 = 3_200_000;
+/// Messages about entries with more bytes are sent again this late for the first time: copies of them would keep nodes
+/// from the messages themselves.
+const LARGE: usize = 256 << 10;
 
 /// The bits of a watcher's number at its node.
 const NUMBER_BITS: u32 = 48;
@@ -61,12 +64,21 @@ struct Seat {
     is_started: bool,
 }
 
+impl Seat {
+    fn is_large(&self) -> bool {
+        let entries = self.head.book().iter();
+        entries.map(|(_, entry)| entry.bytes()).sum::<usize>() > LARGE
+    }
+}
+
 /// A client of this worker whose transaction has no outcome yet.
 #[derive(Debug)]
 struct Client {
     /// `None`: no client waits for the outcome.
     header: Option<Header>,
     first: u16,
+    /// The body has more than [`LARGE`] bytes.
+    is_large: bool,
 }
 
 /// How a transaction of a client has ended.
@@ -330,10 +342,18 @@ impl Linear {
     fn due(&mut self, now: Now) -> BTreeSet<Option<u16>> {
         let stuck = self.stuck();
         self.pauses.retain(|at, _| stuck.contains(at));
-        let pauses = &mut self.pauses;
+        let (seats, clients, pauses) = (&self.seats, &self.clients, &mut self.pauses);
+        let is_large = |at: &Option<u16>| match at {
+            None => clients.values().any(|client| client.is_large),
+            Some(slot) => seats.get(slot).is_some_and(Seat::is_large),
+        };
         let is_due = |at: &Option<u16>| {
-            let first = (now.mono_us, AGAIN_US);
-            let (next_us, pause_us) = pauses.entry(*at).or_insert(first);
+            let (now_us, last_us) = (now.mono_us, AGAIN_LAST_US);
+            let first = || match is_large(at) {
+                true => (now_us + last_us, last_us),
+                false => (now_us, AGAIN_US),
+            };
+            let (next_us, pause_us) = pauses.entry(*at).or_insert_with(first);
             let is_due = now.mono_us >= *next_us;
             if is_due {
                 *next_us = now.mono_us + *pause_us;

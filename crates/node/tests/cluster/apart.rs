@@ -299,6 +299,40 @@ fn what_no_slot_can_execute_is_refused_and_nothing_is_done() {
     are_forgotten(&mut nodes);
 }
 
+/// Each slot keeps what is told until the transaction is over: more than a few MiB would stop the nodes.
+#[test]
+fn long_replies_are_left_out_and_nobody_else_waits_for_them() {
+    let mut nodes = start();
+    let keys: Vec<String> = (0..8).map(|n| format!("large:{n}")).collect();
+    let value = "v".repeat(1_000_000);
+    for key in &keys {
+        assert_eq!(nodes[0].call(&["SET", key, &value]), ok());
+    }
+    for at in 0..nodes.len() {
+        let mut commands: Vec<Vec<&str>> = keys.iter().map(|key| vec!["GET", key]).collect();
+        commands.extend(keys.iter().map(|key| vec!["EXPIRE", key, "1000"]));
+        let commands: Vec<&[&str]> = commands.iter().map(|words| &words[..]).collect();
+        let Reply::Array(all) = exec(&mut nodes[at], &commands) else {
+            panic!("no replies");
+        };
+        let (mut whole, mut left_out) = (0, 0);
+        for reply in &all[..keys.len()] {
+            match reply {
+                Reply::Bulk(read) => whole += usize::from(read.len() == value.len()),
+                Reply::Error(why) => {
+                    let why = String::from_utf8_lossy(why);
+                    assert!(why.starts_with("ERR the replies of a transaction"), "{why}");
+                    left_out += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!((whole, left_out), (4, 4));
+        assert_eq!(all[keys.len()..], vec![Reply::Integer(1); keys.len()]);
+    }
+    are_forgotten(&mut nodes);
+}
+
 /// A client with a connection of its own.
 pub(crate) struct Client {
     stream: TcpStream,

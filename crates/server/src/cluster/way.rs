@@ -155,6 +155,9 @@ impl Front {
             // It will be executed as a transaction over slots.
             Way::There(_) | Way::Apart(_) if within == Within::Queue => return None,
             Way::None(why) => return Some(why.text(links.routing().mapping).into()),
+            Way::All(_) if within == Within::Queue => {
+                return Some(format!("CROSSNODE '{}' is about all nodes, and cannot be part of a transaction: send it alone", spec.name).into());
+            }
             Way::Apart(_) | Way::All(_) if in_transaction => {
                 return Some(NOT_IN_TRANSACTIONS.into());
             }

@@ -60,6 +60,7 @@ impl<P: Program> State<Access> for Keys<'_, P> {
         let (more, changes) = together.run();
         together.change(later);
         replies.extend(more);
+        leave_out(&mut replies, later.len());
         body::tell(slot, &replies, &changes)
     }
 }
@@ -185,6 +186,24 @@ impl<P: Program> Keys<'_, P> {
         let args = Args::new(body, command.words.get(1..)?, &mut []);
         self.worker.run_through(self.now, &header, args, &mut out);
         Some(out.to_vec())
+    }
+}
+
+/// The limit of what the slots of a transaction tell: each one on the way to the client keeps it until the transaction is
+/// over.
+const MOST_TOLD: usize = 4 << 20;
+/// A reply that is not longer is always told.
+const SHORT: usize = 128;
+const LEFT_OUT: &[u8] = b"-ERR the replies of a transaction over several slots have at most 4194304 bytes: the command was executed, and its reply is left out\r\n";
+
+/// Replaces replies that are too long to be told, beside so many bytes of later slots.
+fn leave_out(replies: &mut [Vec<u8>], later: usize) {
+    let mut told = later;
+    for reply in replies {
+        if reply.len() > SHORT && told + reply.len() > MOST_TOLD {
+            *reply = LEFT_OUT.into();
+        }
+        told += reply.len();
     }
 }
 

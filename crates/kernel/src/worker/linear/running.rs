@@ -2,7 +2,7 @@
 
 use super::keys::Keys;
 use super::letter::{Letter, Place, Posted, WORKER_BITS, txn_of, worker_of};
-use super::{Client, Seat, Transacted, is_from, name_of};
+use super::{Client, LARGE, Seat, Transacted, is_from, name_of};
 use crate::batch::Header;
 use crate::body::without_changes;
 use crate::planted::{self, Planted};
@@ -65,6 +65,7 @@ impl<P: Program> Heads<'_, P> {
         let client = Client {
             header: header.copied(),
             first: txn.first(),
+            is_large: txn.body().len() > LARGE,
         };
         let mut out = Vec::new();
         origin.on_submit(Arc::new(txn), &mut out);

@@ -8,7 +8,8 @@ use super::keys::{Keys, word_of};
 use crate::body::{self, Command, Deed};
 use crate::durable::effect::Effect;
 use crate::lock::KeyName;
-use crate::multi::KeyWrite;
+use crate::multi::{Change, KeyWrite};
+use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::shard::Shard;
 use crate::worker::spanning;
@@ -69,7 +70,7 @@ impl<'a, 'w, P: Program> Together<'a, 'w, P> {
             .filter(|(command, _)| command.slot == self.slot && !is_last);
         let here: Vec<KeyName> = here.map(|(_, key)| key).collect();
         let mut values = Vec::new();
-        if here.is_empty() {
+        if here.is_empty() || planted::is(Planted::ValuesNotGathered) {
             return Ok(values);
         }
         let (worker, now) = (&mut *self.keys.worker, self.keys.now);
@@ -84,7 +85,7 @@ impl<'a, 'w, P: Program> Together<'a, 'w, P> {
             }
             let entry = worker.shard.gather_entry(db, name, now);
             if entry.is_some() {
-                let write = (key, crate::multi::Change::Whole(entry));
+                let write = (key, Change::Whole(entry));
                 values.extend(spanning::effects_of(&mut scratch, &write, now));
             }
         }
@@ -176,7 +177,8 @@ impl<'a, 'w, P: Program> Together<'a, 'w, P> {
             let all = body::told(piece).unwrap_or_default().into_iter();
             let changes = all.flat_map(|told| told.changes);
             for (_, effects) in changes.filter(|(of, _)| *of == slot) {
-                if are_of(effects, |key| slot_of(&key.1) == slot) {
+                let are_ours = are_of(effects, |key| slot_of(&key.1) == slot);
+                if are_ours && !planted::is(Planted::ChangesNotMade) {
                     self.keys.worker.shard.carry_out(effects, self.keys.now);
                 }
             }

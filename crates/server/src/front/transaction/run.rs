@@ -198,8 +198,11 @@ impl Front {
         if resumed {
             return self.run_on(now, exec, running, out, fx);
         }
-        // A slot may have moved or got its first copy since the check, and a clock may have jumped.
-        let refused = if unserved {
+        // A slot may have moved or got its first copy since the check, and a clock may have jumped. Where a watched key
+        // was touched, or has moved, nothing is executed anyway.
+        let refused = if dirty {
+            None
+        } else if unserved {
             let door = self.connection(conn).map_or(Door::Plain, |c| c.door());
             let moved = self.refused_queue(door, &mut running.batch);
             moved.or_else(|| Some(UNSERVED.into()))

@@ -69,9 +69,10 @@ impl Apart<'_> {
         let placement = self.front.kernel.placement();
         let is_strict = |key: &&KeyName| placement.lattice(&key.1).is_none();
         let strict = keys.iter().filter(is_strict);
-        let slots = strict.map(|(_, key)| Some(slot_of(key)));
-        let way = links.routing().to_slots(slots);
-        matches!(way, Way::There(_) | Way::Apart(_))
+        let mut slots = strict.map(|(_, key)| Some(slot_of(key)));
+        let routing = links.routing();
+        // One by one: no node may serve one of them now.
+        slots.any(|slot| matches!(routing.to_slots([slot]), Way::There(_)))
     }
 
     /// Has them recorded. The reply comes when they are.
