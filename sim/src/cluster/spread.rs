@@ -106,9 +106,10 @@ fn transaction(random: &mut Random, unit: usize, text: &[u8]) -> Op {
         8 if random.chance(0.5) => Op::One(Step::Copy(first, second, random.chance(0.7))),
         8 => {
             let one = step(random, (unit, first), text);
-            let moved = match random.chance(0.5) {
-                true => Step::Rename(first, second),
-                false => Step::Copy(second, first, true),
+            let moved = if random.chance(0.5) {
+                Step::Rename(first, second)
+            } else {
+                Step::Copy(second, first, true)
             };
             of(vec![
                 one,

@@ -349,9 +349,11 @@ impl Linear {
         };
         let is_due = |at: &Option<u16>| {
             let (now_us, last_us) = (now.mono_us, AGAIN_LAST_US);
-            let first = || match is_large(at) {
-                true => (now_us + last_us, last_us),
-                false => (now_us, AGAIN_US),
+            let first = || {
+                if is_large(at) {
+                    return (now_us + last_us, last_us);
+                }
+                (now_us, AGAIN_US)
             };
             let (next_us, pause_us) = pauses.entry(*at).or_insert_with(first);
             let is_due = now.mono_us >= *next_us;

@@ -10,7 +10,8 @@ use crate::worker::{Outcome, Submitted, Worker};
 use crate::{Unwritable, placement::Placement};
 use rufous_base::{Args, ConnId, Output, WorkerId};
 
-/// Its command 0 sets its first argument to its second; command 1 reads its first argument.
+/// Its command 0 sets its first argument to its second; command 1 reads its first argument; command 2 moves its first
+/// key to its second.
 #[derive(Debug)]
 struct Strings;
 
@@ -22,6 +23,11 @@ impl Program for Strings {
             ctx.shard
                 .set(ctx.db, key, value, ExpirySetting::Clear, ctx.now);
             ctx.out.bytes.extend_from_slice(b"+OK\r\n");
+        } else if command == 2 {
+            let to = ctx.key(args.get(2));
+            let moved = ctx.shard.rename((ctx.db, key), (ctx.db, to), ctx.now);
+            let reply: &[u8] = if moved { b":1\r\n" } else { b":0\r\n" };
+            ctx.out.bytes.extend_from_slice(reply);
         } else {
             let found = ctx.shard.contains(ctx.db, key, ctx.now);
             let reply: &[u8] = if found { b":1\r\n" } else { b":0\r\n" };
@@ -31,14 +37,14 @@ impl Program for Strings {
     }
 
     fn find(name: &[u8]) -> Option<u16> {
-        [&b"SET"[..], b"HAS"]
+        [&b"SET"[..], b"HAS", b"MOVE"]
             .iter()
             .position(|one| *one == name)
             .map(|id| id as u16)
     }
 
     fn is_write(command: u16) -> bool {
-        command == 0
+        command != 1
     }
 
     fn may_grow(_: u16) -> bool {
@@ -194,6 +200,45 @@ impl Pair {
         self.turn();
     }
 
+    /// A client of node 0 moves the first key to the last one, sets the first one, and reads both.
+    fn begin_together(&mut self) {
+        let mut body = body::begin();
+        let last = slot_of(LAST);
+        for key in [FIRST, LAST] {
+            let words = [key, b"MOVE"];
+            let at = (slot_of(key), AT);
+            body::put(&mut body, at, Deed::Gather, words.into_iter());
+        }
+        let commands: [&[&[u8]]; 4] = [
+            &[b"MOVE", b"move", FIRST, LAST],
+            &[b"SET", b"set", FIRST, b"new"],
+            &[b"HAS", b"has", FIRST],
+            &[b"HAS", b"has", LAST],
+        ];
+        for words in commands {
+            let words = words.iter().copied();
+            body::put(&mut body, (last, AT), Deed::Join { key: 1 }, words);
+        }
+        let keys = [(FIRST, true), (LAST, true)];
+        let begun = self.workers[0].begin_transacting(Some(&header(2, FIRST)), keys, body);
+        assert!(begun);
+        self.turn();
+    }
+
+    fn set(&mut self, node: usize, key: &[u8], value: &[u8]) {
+        let shard = &mut self.workers[node].shard;
+        let name = shard.key(key);
+        let value = NewValue::Own(value.into());
+        shard.set(0, name, value, ExpirySetting::Clear, self.now);
+    }
+
+    fn get(&mut self, node: usize, key: &[u8]) -> Option<Vec<u8>> {
+        let shard = &mut self.workers[node].shard;
+        let name = shard.key(key);
+        let found = shard.get(0, name, self.now).ok().flatten();
+        found.map(|value| value.bytes().to_vec())
+    }
+
     fn has(&mut self, node: usize, key: &[u8]) -> bool {
         let shard = &mut self.workers[node].shard;
         let key = shard.key(key);
@@ -235,9 +280,12 @@ fn both_nodes_execute_it_and_forget_it() {
     };
     assert_eq!(ended.is_committed, Some(true));
     let told = body::told(&ended.told).expect("replies");
-    let ok = vec![&b"+OK\r\n"[..]];
-    let expected = vec![(slot_of(FIRST), ok.clone()), (slot_of(LAST), ok)];
-    assert_eq!(told, expected);
+    let told: Vec<_> = told
+        .iter()
+        .map(|one| (one.slot, &one.replies[..]))
+        .collect();
+    let ok = [&b"+OK\r\n"[..]];
+    assert_eq!(told, [(slot_of(FIRST), &ok[..]), (slot_of(LAST), &ok)]);
     pair.deliver_all();
     assert_eq!(pair.books(), 0);
     let figures = pair.workers[0].linear_figures();
@@ -245,6 +293,54 @@ fn both_nodes_execute_it_and_forget_it() {
         (figures.begun, figures.committed, figures.waiting),
         (1, 1, 0)
     );
+}
+
+/// Also where letters are lost and sent again, at any place.
+#[test]
+fn commands_are_executed_together_at_the_last_slot_and_change_both() {
+    for lost in 0..8 {
+        let mut pair = Pair::new();
+        pair.set(0, FIRST, b"moved");
+        pair.begin_together();
+        assert!(pair.workers[0].linear.takes(FIRST));
+        for _ in 0..lost {
+            pair.deliver();
+        }
+        if !pair.letters.is_empty() {
+            pair.letters.remove(0);
+        }
+        for _ in 0..8 {
+            pair.deliver_all();
+            pair.wait(1_000_000);
+        }
+        assert_eq!(pair.get(1, LAST).as_deref(), Some(&b"moved"[..]));
+        assert_eq!(pair.get(0, FIRST).as_deref(), Some(&b"new"[..]));
+        let [ended] = &pair.ended[..] else {
+            panic!("{:?}", pair.ended);
+        };
+        let told = body::told(&ended.told).expect("replies");
+        let last = told.last().expect("the last slot");
+        let replies: Vec<_> = last.replies.iter().map(|reply| reply[1]).collect();
+        assert_eq!((last.slot, &replies[..]), (slot_of(LAST), &b"1O11"[..]));
+        assert!(told.iter().all(|one| one.changes.is_empty()));
+        assert_eq!(pair.books(), 0, "{lost}");
+    }
+}
+
+#[test]
+fn values_that_are_too_long_to_travel_keep_all_from_executing() {
+    let mut pair = Pair::new();
+    pair.set(0, FIRST, &[b'v'; 5 << 20]);
+    pair.begin_together();
+    pair.deliver_all();
+    let [ended] = &pair.ended[..] else {
+        panic!("{:?}", pair.ended);
+    };
+    assert_eq!(ended.is_committed, Some(false));
+    assert!(ended.told.starts_with(b"ERR the values of commands"));
+    assert!(pair.has(0, FIRST) && !pair.has(1, LAST));
+    pair.deliver_all();
+    assert_eq!(pair.books(), 0);
 }
 
 #[test]

@@ -198,14 +198,13 @@ impl Front {
         if resumed {
             return self.run_on(now, exec, running, out, fx);
         }
-        // A slot may have moved or got its first copy since the check, and a clock may have jumped. Where a watched key
-        // was touched, or has moved, nothing is executed anyway.
+        // A slot may have moved or got its first copy since, and a clock may have jumped. A touched watch is enough.
         let refused = if dirty {
             None
         } else if unserved {
             let door = self.connection(conn).map_or(Door::Plain, |c| c.door());
             let moved = self.refused_queue(door, &mut running.batch);
-            moved.or_else(|| Some(UNSERVED.into()))
+            Some(moved.unwrap_or(UNSERVED.into()))
         } else {
             let spread = self.refused_spread(&mut running.batch);
             spread.or_else(|| self.refused_by_clocks(now, &mut running.batch))
@@ -224,18 +223,15 @@ impl Front {
         self.run_on(now, exec, running, out, fx);
     }
 
-    /// Why a transaction is not executed, if it writes lattice keys while clocks lead too far. From here on no part
-    /// of it is refused for that.
+    /// Why a transaction is not executed, if it writes lattice keys while clocks lead too far: later, no part is refused.
     fn refused_by_clocks(&mut self, now: Now, queued: &mut Batch) -> Option<Failure> {
         let why = self.kernel.clocks_lead(now)?;
-        for at in 0..queued.requests.len() {
+        let writes = (0..queued.requests.len()).any(|at| {
             let (header, args, _) = queued.parts(at);
-            if DataCommands::writes_lattice(header.command, &args, self.kernel.placement()) {
-                self.kernel.on_refused_by_clocks();
-                return Some(discarded(&why.to_string().into()));
-            }
-        }
-        None
+            DataCommands::writes_lattice(header.command, &args, self.kernel.placement())
+        });
+        writes.then(|| self.kernel.on_refused_by_clocks())?;
+        Some(discarded(&why.to_string().into()))
     }
 
     fn go_on(&mut self, now: Now, exec: u64, reply: &Output, fx: &mut Effects<Message>) {
