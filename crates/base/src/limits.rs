@@ -146,6 +146,9 @@ pub const LEASE_US: u64 = 1_000_000;
 /// by node and by worker: an epoch for each report would keep all nodes busy with mappings, and
 /// nodes that lag behind would lose their leases.
 pub const EPOCHS_APART_US: u64 = 200_000;
+/// How long a leader plans nothing once a coordinator that was restored has the last mapping again: nodes that see a later
+/// one first do not know that it follows theirs.
+pub const CAUGHT_UP_US: u64 = 10_000_000;
 /// How long a stopping node waits until other nodes have its writes.
 pub const STOP_PATIENCE_US: u64 = 5_000_000;
 /// The same without a session with any of them, or since the node has left the coordinator: they

@@ -249,6 +249,8 @@ pub struct Keys {
     pub asked: u64,
     /// What should not have happened.
     pub wrong: Option<String>,
+    /// What slots have added or told was not so any more.
+    pub changed: Option<String>,
 }
 
 impl Keys {
@@ -275,7 +277,7 @@ impl State<Op> for Keys {
 
     fn apply(&mut self, txn: &Transaction<Op>, slot: u16, stamp: Stamp, later: &[u8]) -> Vec<u8> {
         if let Some(wrong) = self.is_changed(txn, slot, later) {
-            self.wrong = Some(format!("{:?} at {slot}: {wrong}", txn.id));
+            self.changed = Some(format!("{:?} at {slot}: {wrong}", txn.id));
         }
         let mut detail = String::new();
         for part in txn.at(slot) {

@@ -112,6 +112,7 @@ impl Slot {
         self.keys = Keys {
             refusals: self.keys.refusals,
             wrong: self.keys.wrong.take(),
+            changed: self.keys.changed.take(),
             ..Keys::default()
         };
         for record in &self.log {

@@ -26,6 +26,7 @@ mod tests;
 pub use halted::{Continues, Halted};
 use judged::{draining, has_all, is_time, judge, note_away, unfit};
 use reach::Reach;
+use rufous_base::limits::CAUGHT_UP_US;
 use rufous_mapping::planner::{self, Asked, Health, Held, Learned, Limits, Seen};
 use rufous_mapping::{Mapping, Member, NodeId, NodeNo, Phase};
 use rufous_wire::mapping::{decode, decode_member};
@@ -184,6 +185,8 @@ pub struct Control {
     said: String,
     /// Whether the coordinator has lost mappings that this node knows.
     is_behind: bool,
+    /// Other nodes may not have seen yet that it has them again.
+    quiet_until_us: u64,
 }
 
 impl Control {
@@ -199,6 +202,7 @@ impl Control {
             proposed_us: None,
             said: String::new(),
             is_behind: settings.kept.is_behind,
+            quiet_until_us: 0,
             settings,
         }
     }
@@ -228,7 +232,9 @@ impl Control {
 
     pub fn decide(&mut self, now_us: u64, view: &View<'_>) -> Vec<Action> {
         let mut actions = Vec::new();
-        self.look_back(view, &mut actions);
+        if self.look_back(view, &mut actions) {
+            self.quiet_until_us = now_us + CAUGHT_UP_US;
+        }
         if !self.is_behind {
             self.follow(view, &mut actions);
         }
@@ -237,7 +243,7 @@ impl Control {
         }
         self.tell(&mut actions);
         self.report(view, &mut actions);
-        if !self.forget(view, &mut actions) {
+        if !self.forget(view, &mut actions) && now_us >= self.quiet_until_us {
             self.plan(now_us, view, &mut actions);
         }
         actions
@@ -260,14 +266,14 @@ impl Control {
         None
     }
 
-    /// Whether the coordinator has the last known mapping, or one that it has agreed on later.
-    fn look_back(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    /// Whether the coordinator has the last known mapping again, which it had lost.
+    fn look_back(&mut self, view: &View<'_>, actions: &mut Vec<Action>) -> bool {
         let known = self
             .mapping
             .as_ref()
             .or(self.settings.kept.mapping.as_ref());
         let Some(known) = known.filter(|_| view.is_current) else {
-            return;
+            return false;
         };
         let stored = view.stored.filter(|_| view.behind.is_none());
         let found = stored.map_or(view.behind.unwrap_or(0), |stored| stored.epoch);
@@ -281,7 +287,7 @@ impl Control {
             found < known.epoch
         };
         if is_behind == self.is_behind {
-            return;
+            return false;
         }
         self.is_behind = is_behind;
         let known = known.epoch;
@@ -290,6 +296,7 @@ impl Control {
         } else {
             Action::CaughtUp { epoch: known }
         });
+        !is_behind
     }
 
     /// Applies the stored mapping, if it is newer and valid.

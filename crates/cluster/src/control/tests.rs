@@ -3,7 +3,7 @@
 mod leaders;
 
 use super::*;
-use rufous_base::limits::EPOCHS_APART_US;
+use rufous_base::limits::{CAUGHT_UP_US, EPOCHS_APART_US};
 use rufous_wire::mapping::{encode, encode_member};
 
 const ME: NodeId = NodeId([1; 20]);
@@ -401,6 +401,26 @@ fn a_coordinator_that_went_back_changes_nothing() {
     check(&mut control, 4_000_000, &later, &["forget"]);
     let again = control.decide(5_000_000, &last);
     assert_eq!(brief(&again[0]), "caught up with 3");
+}
+
+/// Another node that has not looked meanwhile would not know a later mapping for what follows its own.
+#[test]
+fn a_leader_plans_nothing_until_other_nodes_have_caught_up() {
+    let (all, _) = history();
+    let bytes: Vec<Vec<u8>> = all.iter().map(encode).collect();
+    let mut control = control();
+    control.settings.kept.mapping = Some(Arc::new(all[1].clone()));
+    control.is_behind = true;
+    // Slots are to move to the other member.
+    let seen = view(ME, Some((2, &bytes[1])), &[ME, OTHER]);
+    let proposes = |actions: Vec<Action>| {
+        let mut all = actions.iter();
+        all.any(|action| matches!(action, Action::Propose { .. }))
+    };
+    let mut at = |us| proposes(control.decide(us, &seen));
+    let later = [0, 5_000_000, CAUGHT_UP_US - 1].map(&mut at);
+    assert_eq!(later, [false; 3]);
+    assert!(at(CAUGHT_UP_US));
 }
 
 #[test]
