@@ -1,6 +1,6 @@
 //! What the slots of a transaction tell its client, and what they add for later slots: opaque bytes of each slot, framed
-//! with the slot; the first slot joins what the client is told. A slot that applies a transaction again takes what the later ones have told out of what an
-//! earlier one knows.
+//! with the slot; the first slot joins what the client is told. A slot that applies a transaction again takes what the later
+//! ones have told out of what an earlier one knows.
 
 use crate::codec::{put_varint, slice, varint};
 use std::sync::Arc;
