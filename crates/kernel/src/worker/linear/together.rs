@@ -131,7 +131,8 @@ impl<'a, 'w, P: Program> Together<'a, 'w, P> {
         let each = joined.iter().map(|command| self.run_one(command));
         let mut replies: Vec<Vec<u8>> = each.collect();
         std::mem::swap(&mut self.keys.worker.shard, &mut *scratch);
-        let writes = spanning::end(&mut scratch, names.into_iter().collect(), now);
+        let names: Vec<KeyName> = names.into_iter().collect();
+        let writes = spanning::end(&mut scratch, &names, now);
         let (here, changes) = self.sort(writes, &mut scratch);
         self.keys.worker.spanning.keep_shard(scratch);
         if changes.values().map(Vec::len).sum::<usize>() > MOST_BYTES {

@@ -6,13 +6,14 @@
 //! is sent.
 
 use super::commits::Writes;
+use super::names_only;
 use crate::durable::effect::Effect;
 use crate::lock::KeyName;
 use crate::multi::{Change, Gathered, KeyWrite};
 use crate::planted::{self, Planted};
 use crate::shard::Shard;
-use rufous_base::Now;
 use rufous_base::limits::DATABASES;
+use rufous_base::{Now, WorkerId};
 use std::collections::BTreeMap;
 
 /// Inserts gathered entries in a scratch shard, which keeps a journal from then on.
@@ -32,22 +33,11 @@ pub(in crate::worker) fn begin(scratch: &mut Shard) {
 }
 
 /// Empties a scratch shard with these keys on which commands have run: returns the changes.
-pub(in crate::worker) fn end(scratch: &mut Shard, keys: Vec<KeyName>, now: Now) -> Vec<KeyWrite> {
-    scratch.observers_mut().set_brief_journaling(false);
-    let mut changes = changes(&std::mem::take(scratch.journal()));
-    let mut writes = Vec::new();
-    for key in keys {
-        let name = scratch.key(&key.1);
-        let after = scratch.take_entry(usize::from(key.0), name, now);
-        let change = match changes.remove(&key) {
-            Some(None) => Change::Whole(after),
-            Some(Some(effects)) => Change::Effects(effects),
-            None => continue,
-        };
-        writes.push((key, change));
-    }
-    tidy(scratch);
-    writes
+pub(in crate::worker) fn end(scratch: &mut Shard, keys: &[KeyName], now: Now) -> Vec<KeyWrite> {
+    // As if they were of one owner.
+    let gathered = names_only(keys, WorkerId(0));
+    let writes = unload(scratch, gathered, false, now);
+    writes.into_values().flatten().collect()
 }
 
 /// A change as effects. `scratch`: an empty shard.
