@@ -144,6 +144,20 @@ impl Batch {
         copy
     }
 
+    /// Drops all requests from the `len`th on.
+    pub fn truncate(&mut self, len: usize) {
+        let Some(first) = self.requests.get(len) else {
+            return;
+        };
+        let (spans, big) = (first.first_span as usize, first.first_big as usize);
+        let at = self.spans[spans..].iter().find(|span| span.1 > 0);
+        let bytes = at.map_or(self.bytes.len(), |span| span.0 as usize);
+        self.bytes.truncate(bytes);
+        self.spans.truncate(spans);
+        self.big.truncate(big);
+        self.requests.truncate(len);
+    }
+
     /// Makes it the reply to one request whose arguments are not in the batch.
     pub fn push_reply(&mut self, header: Header, reply: Output) {
         self.push(header, Args::new(&[], &[], &mut []));

@@ -36,6 +36,9 @@ pub enum Deed {
     /// slot's chain is unchanged. Watchers end with their watches: the next ones of a client have another number, so that
     /// an end which arrives late ends nothing else.
     Watch { watcher: u64 },
+    /// Tells the value of the key, the only word, and records a watch as [`Deed::Watch`] does, unless the number is 0:
+    /// [`Fetched`].
+    Fetch { watcher: u64 },
     /// Ends all its watches here.
     Unwatch { watcher: u64 },
 }
@@ -47,6 +50,7 @@ const WATCH: u8 = 4;
 const UNWATCH: u8 = 5;
 const GATHER: u8 = 6;
 const JOIN: u8 = 7;
+const FETCH: u8 = 8;
 
 /// A command or condition for one slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +102,10 @@ pub fn put<'w>(
             body.push(WATCH);
             put_varint(body, watcher);
         }
+        Deed::Fetch { watcher } => {
+            body.push(FETCH);
+            put_varint(body, watcher);
+        }
         Deed::Unwatch { watcher } => {
             body.push(UNWATCH);
             put_varint(body, watcher);
@@ -143,6 +151,9 @@ fn command(body: &[u8], rest: &mut &[u8]) -> Option<Command> {
         WATCH => Deed::Watch {
             watcher: varint(rest).ok()?,
         },
+        FETCH => Deed::Fetch {
+            watcher: varint(rest).ok()?,
+        },
         UNWATCH => Deed::Unwatch {
             watcher: varint(rest).ok()?,
         },
@@ -159,7 +170,9 @@ fn command(body: &[u8], rest: &mut &[u8]) -> Option<Command> {
     let least = match deed {
         Deed::Run { key } | Deed::Join { key } => usize::from(key) + 2,
         Deed::Missing | Deed::Gather => 2,
-        Deed::Untouched { .. } | Deed::Watch { .. } | Deed::Unwatch { .. } => 1,
+        Deed::Untouched { .. } | Deed::Watch { .. } | Deed::Fetch { .. } | Deed::Unwatch { .. } => {
+            1
+        }
     };
     (words.len() >= least).then_some(Command {
         slot,
@@ -199,6 +212,35 @@ pub struct Told<'t> {
     pub replies: Vec<&'t [u8]>,
     /// By slot.
     pub changes: Vec<(u16, &'t [u8])>,
+}
+
+/// What a slot tells of a key that was fetched.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fetched<'t> {
+    /// The epoch since which the slot's chain is unchanged, if a watch was recorded; otherwise 0.
+    pub since: u64,
+    /// The value, as effects; empty: there is no such key.
+    pub effects: &'t [u8],
+}
+
+/// No reply begins like this.
+const FETCHED: u8 = b'=' ^ 0x80;
+
+impl<'t> Fetched<'t> {
+    pub fn tell(&self) -> Vec<u8> {
+        let mut told = vec![FETCHED];
+        put_varint(&mut told, self.since);
+        told.extend_from_slice(self.effects);
+        told
+    }
+
+    /// `None`: it is an error.
+    pub fn read(told: &'t [u8]) -> Option<Self> {
+        let mut rest = told.strip_prefix(&[FETCHED])?;
+        let since = varint(&mut rest).ok()?;
+        let effects = rest;
+        Some(Self { since, effects })
+    }
 }
 
 /// What slots have told, one after the other; `None`: it is not that.
@@ -308,9 +350,20 @@ mod tests {
         assert_eq!(wrong(1, 0x40), None, "a slot");
         assert_eq!(wrong(3, 16), None, "a database");
         assert_eq!(wrong(4, 4), None, "a flag");
-        assert_eq!(wrong(5, 8), None, "a deed");
+        assert_eq!(wrong(5, 9), None, "a deed");
         assert_eq!(wrong(6, 3), None, "a key behind the words");
         assert!(wrong(6, 2).is_some());
+    }
+
+    #[test]
+    fn what_is_told_of_a_fetched_key_is_no_reply() {
+        for since in [0, 300] {
+            let effects = b"-effects";
+            let fetched = Fetched { since, effects };
+            let told = fetched.tell();
+            assert_eq!(Fetched::read(&told), Some(fetched));
+        }
+        assert_eq!(Fetched::read(b"-ERR\r\n"), None);
     }
 
     #[test]

@@ -93,6 +93,8 @@ pub struct Part {
     pub watched: Vec<KeyName>,
     /// The reply also says whether a key that this watcher watches was touched.
     pub watcher: Option<WatchId>,
+    /// This watcher watches the keys of the commands from now on.
+    pub records: Option<WatchId>,
     /// The reply also says what this table would do to the existing keys.
     pub table: Option<Arc<Keyspaces>>,
 }

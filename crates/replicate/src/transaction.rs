@@ -3,12 +3,15 @@
 //! It has copies of keys, on a shard of its own. Its level decides where a command runs: on data like any command; on
 //! data, but under the transaction's stamp; or on the copies, which no other client sees. It holds no locks between
 //! two commands.
+//!
+//! A savepoint has the earlier states of the copies that were changed since, as they were at its time: the first change
+//! of a key after it keeps the state before.
 
 use rufous_base::Now;
 use rufous_base::limits::DATABASES;
-use rufous_store::level::{Level, item_cut, read_committed, read_uncommitted};
+use rufous_store::level::{Level, item_cut, read_committed, read_uncommitted, serializable};
 use rufous_store::shard::{Entry, KeyName, Shard};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a command of a transaction runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +35,26 @@ pub struct Transaction {
     pub copies: Box<Shard>,
     /// Memory of the empty shard.
     empty_bytes: usize,
+    /// The latest one last.
+    savepoints: Vec<Savepoint>,
+}
+
+/// A point of the transaction to which it can go back.
+#[derive(Debug)]
+struct Savepoint {
+    name: Box<[u8]>,
+    /// Of the keys that were changed since, until the next savepoint: how they were.
+    before: BTreeMap<KeyName, Before>,
+    /// Memory of them.
+    bytes: usize,
+}
+
+/// A copy at the time of a savepoint.
+#[derive(Debug)]
+enum Before {
+    /// There was none, and nothing demands that the next one is equal.
+    NotCopied,
+    Copied(Option<Entry>),
 }
 
 impl Transaction {
@@ -44,6 +67,7 @@ impl Transaction {
             names_bytes: 0,
             empty_bytes: copies.memory().total(),
             copies,
+            savepoints: Vec::new(),
         }
     }
 
@@ -54,6 +78,11 @@ impl Transaction {
     /// Whether its writes are applied at once and cannot be rolled back.
     pub fn writes_at_once(&self) -> bool {
         !self.level.has(&read_committed::LEVEL)
+    }
+
+    /// Whether keys that it copies are watched: it commits only if none of them was changed.
+    pub fn watches(&self) -> bool {
+        self.level.has(&serializable::LEVEL)
     }
 
     /// Where a command on these keys runs.
@@ -113,13 +142,17 @@ impl Transaction {
         let stays = wrote || self.level.has(&item_cut::LEVEL) && item_cut::keeps();
         if !stays {
             for key in taken {
-                self.let_go(&key, now);
-                if self.copied.remove(&key) {
-                    self.names_bytes -= name_bytes(&key);
-                }
+                self.forget(&key, now);
             }
         }
         self.copies.changeset().clear();
+    }
+
+    fn forget(&mut self, key: &KeyName, now: Now) {
+        self.let_go(key, now);
+        if self.copied.remove(key) {
+            self.names_bytes -= name_bytes(key);
+        }
     }
 
     fn let_go(&mut self, key: &KeyName, now: Now) {
@@ -130,7 +163,8 @@ impl Transaction {
     /// Memory of the copies.
     pub fn bytes(&self) -> usize {
         let copies = self.copies.memory().total();
-        self.names_bytes + copies.saturating_sub(self.empty_bytes)
+        let before: usize = self.savepoints.iter().map(|point| point.bytes).sum();
+        self.names_bytes + before + copies.saturating_sub(self.empty_bytes)
     }
 
     /// Its shard, emptied.
@@ -144,6 +178,90 @@ impl Transaction {
             "a command wrote to a key it did not name"
         );
         self.copies
+    }
+}
+
+/// Savepoints.
+impl Transaction {
+    /// Sets a savepoint. One with this name that was set before is found again when this one is gone.
+    pub fn save(&mut self, name: &[u8]) {
+        self.savepoints.push(Savepoint {
+            name: name.into(),
+            before: BTreeMap::new(),
+            bytes: name.len() + size_of::<Savepoint>(),
+        });
+    }
+
+    /// The place among savepoints of the latest one with this name.
+    pub fn savepoint(&self, name: &[u8]) -> Option<usize> {
+        let mut all = self.savepoints.iter();
+        all.rposition(|point| &*point.name == name)
+    }
+
+    /// The number of savepoints.
+    pub fn savepoints(&self) -> usize {
+        self.savepoints.len()
+    }
+
+    /// A command is about to change copies of these keys, of which `taken` were copied for it.
+    pub fn before_change(&mut self, keys: &[KeyName], taken: &[KeyName], now: Now) {
+        let keeps = self.level.has(&item_cut::LEVEL);
+        let Some(point) = self.savepoints.last_mut() else {
+            return;
+        };
+        for key in keys {
+            if point.before.contains_key(key) {
+                continue;
+            }
+            point.bytes += name_bytes(key);
+            let was_copied = keeps || !taken.contains(key);
+            let before = if was_copied {
+                let (db, name) = (usize::from(key.0), self.copies.key(&key.1));
+                point.bytes += self.copies.memory_of(db, name, now).unwrap_or_default();
+                Before::Copied(self.copies.gather_entry(db, name, now))
+            } else {
+                Before::NotCopied
+            };
+            point.before.insert(key.clone(), before);
+        }
+    }
+
+    /// Makes all copies as they were at a savepoint, which stays; later ones are gone.
+    pub fn go_back(&mut self, at: usize, now: Now) {
+        while let Some(point) = self.savepoints.pop() {
+            for (key, before) in point.before {
+                self.let_go(&key, now);
+                match before {
+                    Before::NotCopied => self.forget(&key, now),
+                    Before::Copied(None) => {}
+                    Before::Copied(Some(entry)) => {
+                        let name = self.copies.key(&key.1);
+                        let db = usize::from(key.0);
+                        self.copies.insert_entry(db, name, entry, now);
+                    }
+                }
+            }
+            if self.savepoints.len() == at {
+                self.save(&point.name);
+                break;
+            }
+        }
+        self.copies.changeset().clear();
+    }
+
+    /// Removes a savepoint and all later ones: what was changed since stays changed.
+    pub fn release(&mut self, at: usize) {
+        let gone = self.savepoints.split_off(at);
+        let Some(earlier) = self.savepoints.last_mut() else {
+            return;
+        };
+        for point in gone {
+            // The earliest state counts.
+            for (key, before) in point.before {
+                earlier.before.entry(key).or_insert(before);
+            }
+            earlier.bytes += point.bytes;
+        }
     }
 }
 
@@ -229,6 +347,74 @@ mod tests {
             assert_eq!(open.is_empty(), !stays, "{level}");
             assert_eq!(read(&mut open, "k").is_some(), stays, "{level}");
         }
+    }
+
+    fn write(transaction: &mut Transaction, name: &str, value: &str) {
+        let keys = [key(name)];
+        let taken = transaction.missing(keys.to_vec());
+        for key in &taken {
+            transaction.copy(key.clone(), entry_of("committed"), NOW);
+        }
+        transaction.before_change(&keys, &taken, NOW);
+        let shard = transaction.copies();
+        let at = shard.key(name.as_bytes());
+        shard.set(
+            0,
+            at,
+            NewValue::Copy(value.as_bytes()),
+            ExpirySetting::Clear,
+            NOW,
+        );
+        transaction.end_command(taken, true, NOW);
+    }
+
+    #[test]
+    fn copies_go_back_to_a_savepoint() {
+        for (level, again) in [("read-committed", false), ("item-cut", true)] {
+            let mut open = begin(level);
+            write(&mut open, "a", "1");
+            open.save(b"one");
+            write(&mut open, "a", "2");
+            open.save(b"two");
+            write(&mut open, "a", "3");
+            write(&mut open, "b", "3");
+            assert_eq!(
+                (open.savepoint(b"one"), open.savepoint(b"x")),
+                (Some(0), None)
+            );
+            open.go_back(1, NOW);
+            assert_eq!(read(&mut open, "a").as_deref(), Some(&b"2"[..]), "{level}");
+            // It was not copied at the savepoint: an item cut has read it since.
+            assert_eq!(open.missing(vec![key("b")]).is_empty(), again, "{level}");
+            write(&mut open, "a", "4");
+            open.go_back(1, NOW);
+            assert_eq!(read(&mut open, "a").as_deref(), Some(&b"2"[..]), "{level}");
+            open.go_back(0, NOW);
+            assert_eq!(read(&mut open, "a").as_deref(), Some(&b"1"[..]), "{level}");
+            assert_eq!(open.savepoints(), 1, "{level}");
+            drop(open.into_shard());
+        }
+    }
+
+    #[test]
+    fn a_released_savepoint_leaves_its_changes_to_the_one_before() {
+        let mut open = begin("item-cut");
+        write(&mut open, "a", "1");
+        open.save(b"x");
+        write(&mut open, "b", "2");
+        open.save(b"x");
+        write(&mut open, "a", "3");
+        write(&mut open, "b", "3");
+        assert_eq!(open.savepoint(b"x"), Some(1), "the latest");
+        let bytes = open.bytes();
+        open.release(1);
+        assert_eq!(open.bytes(), bytes);
+        assert_eq!(read(&mut open, "a").as_deref(), Some(&b"3"[..]));
+        open.go_back(0, NOW);
+        assert_eq!(read(&mut open, "a").as_deref(), Some(&b"1"[..]));
+        assert_eq!(read(&mut open, "b").as_deref(), Some(&b"committed"[..]));
+        open.release(0);
+        assert_eq!(open.savepoints(), 0);
     }
 
     #[test]

@@ -252,6 +252,12 @@ impl<P: Program> Worker<P> {
             return hold;
         }
         hold.gathered = gather(keys, now, &mut store!(self));
+        if let Some(watcher) = part.and_then(|part| part.records) {
+            for (db, name) in keys {
+                let name = self.shard.key(name);
+                self.shard.watch(usize::from(*db), name, watcher, now);
+            }
+        }
         self.contexts.add(client, &mut hold.gathered, &self.shard);
         hold
     }

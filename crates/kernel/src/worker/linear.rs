@@ -28,6 +28,7 @@ mod together;
 
 pub use letter::{Letter, Place, Posted};
 pub(super) use running::Heads;
+pub(super) use together::are_of;
 
 use crate::batch::Header;
 use crate::planted::{self, Planted};

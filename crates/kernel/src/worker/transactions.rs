@@ -8,7 +8,7 @@
 //! It keeps the commands that wrote, and executes them again on the data at the end.
 
 use super::chains::Needs;
-use super::linear::{Heads, Letter, LinearFigures, Posted};
+use super::linear::{Heads, Letter, LinearFigures, Posted, are_of};
 use super::spanning::gather;
 use super::{ExecPlan, HeldExec, Worker};
 use crate::batch::Header;
@@ -205,6 +205,20 @@ impl<P: Program> Worker<P> {
             }
             transaction.copy(gathered.key.clone(), gathered.entry.take(), now);
         }
+    }
+
+    /// Copies a key of another node, of which this value was told, as effects.
+    pub fn copy_told(
+        &mut self,
+        transaction: &mut Transaction,
+        key: KeyName,
+        effects: &[u8],
+        now: Now,
+    ) {
+        if are_of(effects, |name| *name == key) {
+            transaction.copies().carry_out(effects, now);
+        }
+        transaction.copy(key, None, now);
     }
 
     /// Executes a command on copies of all keys that it names. False where its reply is an error.

@@ -4,6 +4,7 @@
 
 mod alone;
 mod apart;
+mod begun;
 mod blocking;
 mod doubt;
 mod drained;

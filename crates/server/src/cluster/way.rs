@@ -152,14 +152,11 @@ impl Front {
         let in_transaction = within != Within::Nothing;
         let no = match way {
             Way::Here => return None,
-            // It will be executed as a transaction over slots.
-            Way::There(_) | Way::Apart(_) if within == Within::Queue => return None,
+            // They will be executed as a transaction over slots, or copied by one.
+            Way::There(_) | Way::Apart(_) if in_transaction => return None,
             Way::None(why) => return Some(why.text(links.routing().mapping).into()),
-            Way::All(_) if within == Within::Queue => {
+            Way::All(_) if in_transaction => {
                 return Some(format!("CROSSNODE '{}' is about all nodes, and cannot be part of a transaction: send it alone", spec.name).into());
-            }
-            Way::Apart(_) | Way::All(_) if in_transaction => {
-                return Some(NOT_IN_TRANSACTIONS.into());
             }
             Way::All(_) => return words::too_large_for_all(args),
             Way::Apart(_) if self.is_transaction(spec, args) => return None,
@@ -172,9 +169,6 @@ impl Front {
             Way::There(no) => *no,
         };
         let name = || name_of(links.routing().mapping, no);
-        if in_transaction {
-            return Some(format!("CROSSNODE A transaction runs at the node that has all of its keys; this key is at node {}: connect there", name()).into());
-        }
         if spec.flags.has(Flags::BLOCKING) && !self.forwarding.may_wait_at(no) {
             return Some(format!("CROSSNODE '{}' blocks at the node that has its keys, node {}, whose program is an earlier one: connect there, or upgrade it", spec.name, name()).into());
         }

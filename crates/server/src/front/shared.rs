@@ -250,6 +250,15 @@ pub struct Counters {
 const MAX_ERROR_PREFIXES: usize = 128;
 
 impl Counters {
+    /// A transaction that `BEGIN` has begun was committed, or not.
+    pub(crate) fn on_transaction_ended(&mut self, is_committed: bool) {
+        if is_committed {
+            self.transactions_committed += 1;
+        } else {
+            self.transactions_rolled_back += 1;
+        }
+    }
+
     /// Counts the reply between two marks of an output if it is an error.
     #[inline]
     pub fn note_reply(&mut self, out: &Output, start: (usize, usize), end: (usize, usize)) {

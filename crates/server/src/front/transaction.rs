@@ -6,7 +6,8 @@
 //! module runs the list: commands on data through the kernel, others as usual. A command that asks
 //! other workers interrupts the list until they have answered; the keys stay held meanwhile.
 //!
-//! `BEGIN` is in `begun`: its commands run as they arrive, and `COMMIT` runs those that were kept.
+//! `BEGIN` is in `begun`: its commands run as they arrive, and `COMMIT` runs those that were kept. `savepoints` are points to
+//! which it can go back.
 //!
 //! The owner of a watched key records its watchers, and is asked while it holds the key. Every end
 //! of a transaction ends the watches.
@@ -15,6 +16,7 @@ pub(crate) mod apart;
 pub(crate) mod begun;
 mod plan;
 mod run;
+mod savepoints;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -268,7 +270,7 @@ impl Front {
             self.transactions.keep(batch);
         }
         if let Some(begun) = ended.begun {
-            self.counters.transactions_rolled_back += 1;
+            self.counters.on_transaction_ended(false);
             self.end_begun(*begun);
         }
         self.end_watches(watcher, ended.watched.iter());

@@ -1,5 +1,5 @@
 //! Consistency levels that need no coordination. Each is a file of its own: its name and its parts. The kernel names
-//! no level: it asks a [`Level`] only for its parts.
+//! no level: it asks a [`Level`] only for its parts. One more, [`serializable`], is for transactions on strict keys.
 
 pub mod causal;
 pub mod eventual;
@@ -10,6 +10,7 @@ pub mod pram;
 pub mod read_committed;
 pub mod read_uncommitted;
 pub mod read_your_writes;
+pub mod serializable;
 pub mod writes_follow_reads;
 
 use std::fmt;
@@ -25,7 +26,7 @@ pub struct Spec {
     pub joins: bool,
 }
 
-/// Every level; composed levels come after their components.
+/// Every level of a keyspace; composed levels come after their components.
 pub const ALL: &[Spec] = &[
     eventual::LEVEL,
     causal::LEVEL,
@@ -57,9 +58,13 @@ impl Level {
         self.has(&monotonic_writes::LEVEL) || self.has(&writes_follow_reads::LEVEL)
     }
 
-    /// Whether it is a level of transactions.
-    pub fn is_of_transactions(self) -> bool {
-        self.has(&read_uncommitted::LEVEL)
+    /// The level that an argument of `BEGIN` names.
+    pub fn of_transaction(text: &str) -> Option<Self> {
+        if text.eq_ignore_ascii_case(serializable::LEVEL.name) {
+            return Some(serializable::level());
+        }
+        let level: Self = text.parse().ok()?;
+        level.has(&read_uncommitted::LEVEL).then_some(level)
     }
 
     /// Whether concurrent values are kept as siblings.
@@ -154,6 +159,7 @@ mod tests {
             "causal+pram".parse::<Level>(),
             Err(NotALevel::Alone("causal"))
         );
+        assert!("serializable".parse::<Level>().is_err());
         let unknown = "strict".parse::<Level>().unwrap_err().to_string();
         assert!(
             unknown.contains("'strict'") && unknown.contains("item-cut"),

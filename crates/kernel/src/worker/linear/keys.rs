@@ -3,12 +3,13 @@
 use super::Linear;
 use super::together::Together;
 use crate::batch::Header;
-use crate::body::{self, Command, Deed};
+use crate::body::{self, Command, Deed, Fetched};
 use crate::lock::KeyName;
+use crate::multi::Change;
 use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::shard::WatchId;
-use crate::worker::Worker;
+use crate::worker::{Worker, spanning};
 use rufous_base::limits::DATABASES;
 use rufous_base::slot::slot_of;
 use rufous_base::{Args, ConnId, Now, Output};
@@ -105,6 +106,14 @@ impl<P: Program> Keys<'_, P> {
                 let null: &[u8] = if command.resp3 { b"_\r\n" } else { b"*-1\r\n" };
                 (!is_as_seen).then(|| null.to_vec())
             }
+            Deed::Fetch { .. } => {
+                let (db, key) = (usize::from(command.db), self.worker.shard.key(word(0)));
+                let memory = self.worker.shard.memory_of(db, key, self.now);
+                // It is not written out to see how long it is.
+                let is_huge = memory > Some(4 * MOST_TOLD);
+                let too_much = is_huge.then(|| LEFT_OUT.to_vec());
+                too_much.or_else(|| self.refuses_key(word(0), command.resp3))
+            }
             Deed::Watch { .. } | Deed::Unwatch { .. } => None,
         }
     }
@@ -155,20 +164,50 @@ impl<P: Program> Keys<'_, P> {
         })
     }
 
+    /// Records a watch of a command's key. Returns the epoch since which the chain is unchanged.
+    fn watch(&mut self, txn: &Transaction<Access>, command: &Command, watcher: u64) -> u64 {
+        let key = word_of(txn.body(), command, 0);
+        let key = self.worker.shard.key(key);
+        let id = Linear::watcher_of(txn.id, watcher);
+        let (db, now) = (usize::from(command.db), self.now);
+        self.worker.shard.watch(db, key, id, now);
+        let linear = &mut self.worker.linear;
+        linear.on_watch(id, txn.id, command.slot, self.since)
+    }
+
+    /// The value of a key, as effects; empty if there is none.
+    pub(super) fn value_of(&mut self, key: KeyName) -> Vec<u8> {
+        let (worker, now) = (&mut *self.worker, self.now);
+        let (db, name) = (usize::from(key.0), worker.shard.key(&key.1));
+        let entry = worker.shard.gather_entry(db, name, now);
+        if entry.is_none() {
+            return Vec::new();
+        }
+        let mut scratch = worker.spanning.spare_shard(&worker.shard);
+        let write = (key, Change::Whole(entry));
+        let effects = spanning::effects_of(&mut scratch, &write, now);
+        worker.spanning.keep_shard(scratch);
+        effects
+    }
+
     /// The reply to a command; `None` for a condition.
     fn run(&mut self, txn: &Transaction<Access>, command: &Command) -> Option<Vec<u8>> {
         let body = txn.body();
         match command.deed {
             Deed::Watch { watcher } => {
-                let key = self.worker.shard.key(word_of(body, command, 0));
-                let id = Linear::watcher_of(txn.id, watcher);
-                let (db, now) = (usize::from(command.db), self.now);
-                self.worker.shard.watch(db, key, id, now);
-                let since = self
-                    .worker
-                    .linear
-                    .on_watch(id, txn.id, command.slot, self.since);
+                let since = self.watch(txn, command, watcher);
                 return Some(format!(":{since}\r\n").into_bytes());
+            }
+            Deed::Fetch { watcher } => {
+                let is_watched = watcher > 0;
+                let since = is_watched.then(|| self.watch(txn, command, watcher));
+                let key = (command.db, word_of(body, command, 0).into());
+                let effects = self.value_of(key);
+                let fetched = Fetched {
+                    since: since.unwrap_or_default(),
+                    effects: &effects,
+                };
+                return Some(fetched.tell());
             }
             Deed::Unwatch { watcher } => {
                 let id = Linear::watcher_of(txn.id, watcher);

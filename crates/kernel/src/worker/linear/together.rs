@@ -8,7 +8,7 @@ use super::keys::{Keys, word_of};
 use crate::body::{self, Command, Deed};
 use crate::durable::effect::Effect;
 use crate::lock::KeyName;
-use crate::multi::{Change, KeyWrite};
+use crate::multi::KeyWrite;
 use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::shard::Shard;
@@ -73,23 +73,18 @@ impl<'a, 'w, P: Program> Together<'a, 'w, P> {
         if here.is_empty() || planted::is(Planted::ValuesNotGathered) {
             return Ok(values);
         }
-        let (worker, now) = (&mut *self.keys.worker, self.keys.now);
-        let mut scratch = worker.spanning.spare_shard(&worker.shard);
+        let now = self.keys.now;
         let mut left = MOST_BYTES.checked_sub(self.txn.gathered().len());
         for key in here {
-            let (db, name) = (usize::from(key.0), worker.shard.key(&key.1));
-            let is_huge = worker.shard.memory_of(db, name, now) > Some(MOST_MEMORY);
+            let shard = &mut self.keys.worker.shard;
+            let (db, name) = (usize::from(key.0), shard.key(&key.1));
+            let is_huge = shard.memory_of(db, name, now) > Some(MOST_MEMORY);
             left = left.filter(|left| !is_huge && values.len() <= *left);
             if left.is_none() {
                 break;
             }
-            let entry = worker.shard.gather_entry(db, name, now);
-            if entry.is_some() {
-                let write = (key, Change::Whole(entry));
-                values.extend(spanning::effects_of(&mut scratch, &write, now));
-            }
+            values.extend(self.keys.value_of(key));
         }
-        worker.spanning.keep_shard(scratch);
         match left {
             Some(left) if values.len() <= left => Ok(values),
             _ => Err(self.too_large()),
@@ -188,7 +183,7 @@ impl<'a, 'w, P: Program> Together<'a, 'w, P> {
 }
 
 /// Whether these are effects on such keys alone: another node has sent them.
-fn are_of(mut effects: &[u8], is_such: impl Fn(&KeyName) -> bool) -> bool {
+pub(in crate::worker) fn are_of(mut effects: &[u8], is_such: impl Fn(&KeyName) -> bool) -> bool {
     while !effects.is_empty() {
         let Ok(effect) = Effect::decode(&mut effects) else {
             return false;

@@ -36,6 +36,8 @@ pub struct ExecPlan {
     pub keys: Vec<KeyName>,
     pub watched: Vec<KeyName>,
     pub watcher: Option<WatchId>,
+    /// The watcher watches the keys of its commands from now on.
+    pub watches: bool,
     /// It concerns whole databases: everything of every worker is held.
     pub whole: bool,
     pub touch: bool,
@@ -62,6 +64,7 @@ impl ExecPlan {
             part.watched.push(key);
         }
         for part in parts.values_mut() {
+            part.records = plan.watcher.filter(|_| plan.watches);
             part.keys.sort_unstable();
             part.keys.dedup();
         }

@@ -135,6 +135,7 @@ impl Rig {
             keys: owners.iter().map(|&w| self.key(w)).collect(),
             watched: Vec::new(),
             watcher: None,
+            watches: false,
             whole: false,
             touch: true,
         };

@@ -1,14 +1,17 @@
 //! Commands of transactions; what they do is in [`crate::front::transaction`].
 
 use crate::command::SessionCommand;
-use rufous_command::{Flags, Group, Keys, Spec};
+use rufous_base::Args;
+use rufous_command::{Failure, Flags, Group, Keys, Spec};
 
 pub mod begin;
 pub mod commit;
 pub mod discard;
 pub mod exec;
 pub mod multi;
+pub mod release;
 pub mod rollback;
+pub mod savepoint;
 pub mod unwatch;
 pub mod watch;
 
@@ -21,6 +24,8 @@ pub static COMMANDS: &[&SessionCommand] = &[
     &begin::BEGIN,
     &commit::COMMIT,
     &rollback::ROLLBACK,
+    &savepoint::SAVEPOINT,
+    &release::RELEASE,
 ];
 
 const fn spec(
@@ -44,5 +49,15 @@ const fn spec(
             .or(flags),
         keys: Keys::None,
         syntax: "",
+    }
+}
+
+/// The name of a savepoint at argument `from` of a command, perhaps behind the word.
+fn named_point<'a>(args: &'a Args<'_>, from: usize, name: &str) -> Result<&'a [u8], Failure> {
+    match args.len().checked_sub(from) {
+        Some(1) => Ok(args.get(from)),
+        Some(2) if args.get(from).eq_ignore_ascii_case(b"savepoint") => Ok(args.get(from + 1)),
+        Some(2) => Err(Failure::SYNTAX),
+        _ => Err(Failure::wrong_arity(name)),
     }
 }

@@ -1,20 +1,29 @@
-//! ROLLBACK: forgets what was written since BEGIN.
+//! ROLLBACK: forgets what was written since BEGIN, or since a savepoint.
 
-use super::spec;
+use super::{named_point, spec};
 use crate::command::SessionCommand;
-use rufous_command::Flags;
+use rufous_command::{Failure, Flags, Spec};
 
 pub static ROLLBACK: SessionCommand = SessionCommand {
-    spec: spec(
-        "rollback",
-        "7.2.4",
-        1,
-        Flags::FAST.or(Flags::AT_ONCE),
-        "O(N) where N is the number of keys that the transaction has copies of",
-        "Discards the transaction that BEGIN started.",
-    ),
-    run: |session, _, reply| {
-        session.rollback()?;
+    spec: Spec {
+        syntax: "[TO [SAVEPOINT] name]",
+        ..spec(
+            "rollback",
+            "7.2.4",
+            -1,
+            Flags::FAST.or(Flags::AT_ONCE),
+            "O(N) where N is the number of keys that the transaction has copies of, or has changed since the savepoint",
+            "Discards the transaction that BEGIN started, or what it has done since a savepoint.",
+        )
+    },
+    run: |session, args, reply| {
+        if args.len() == 1 {
+            session.rollback()?;
+        } else if args.get(1).eq_ignore_ascii_case(b"to") {
+            session.roll_back_to(named_point(&args, 2, "rollback")?)?;
+        } else {
+            return Err(Failure::SYNTAX);
+        }
         reply.ok();
         Ok(())
     },

@@ -1,8 +1,9 @@
 //! Transactions over slots: `EXEC`, and commands such as `MSET` and `RENAME`, whose keys are at several nodes, at another
 //! one, or in several slots with copies. The kernel runs them as linear transactions; here their commands become a body
-//! ([`rufous_cluster::composing`]), and what the slots tell the client's reply. `exec` has `EXEC`, and `watches` the watches of
-//! keys at other nodes.
+//! ([`rufous_cluster::composing`]), and what the slots tell the client's reply. `exec` has `EXEC` and `COMMIT`, `begun` the commands
+//! before `COMMIT`, and `watches` the watches of keys at other nodes.
 
+mod begun;
 mod exec;
 mod watches;
 
@@ -150,7 +151,7 @@ fn refused(told: &[u8]) -> Option<Failure> {
 pub(crate) fn may_overtake(spec: &Spec, connection: &Connection) -> bool {
     let flags = [Flags::EXEC, Flags::AT_ONCE];
     let may = || flags.iter().any(|flag| spec.flags.has(*flag)) || may_be_one(spec);
-    !connection.slots.is_empty() && may()
+    !connection.slots.is_empty() && (may() || connection.transaction.is_begun())
 }
 
 /// Single commands.
@@ -167,7 +168,7 @@ impl Apart<'_> {
         };
         let may = may_overtake(spec, connection) && !connection.queues(spec);
         if !may || connection.transaction.is_begun() {
-            return false;
+            return may && self.front.links().is_some();
         }
         if spec.flags.has(Flags::EXEC) {
             return self.takes_queue(request.conn);
@@ -293,6 +294,9 @@ impl Apart<'_> {
             // Its client was told that the outcome is unknown.
             return;
         };
+        if matches!(waiting.watches, Watches::Fetch { .. }) {
+            return self.on_fetched(waiting, transacted, fx);
+        }
         if transacted.is_committed == Some(true) {
             self.select(transacted.header.conn, &waiting.watches);
         }
@@ -313,6 +317,10 @@ impl Apart<'_> {
             },
             None => reply.error(&UNKNOWN.into()),
         }
+        if waiting.watches.are_of_commit() {
+            let is_committed = transacted.is_committed == Some(true);
+            self.front.counters.on_transaction_ended(is_committed);
+        }
         self.end(waiting, &transacted.told, &out, fx);
     }
 
@@ -332,6 +340,16 @@ impl Apart<'_> {
         let is_late = |one: &mut Waiting| now_us >= one.since_us + TRANSACTION_PATIENCE_US;
         let late: Vec<_> = open.extract_if(.., |_, one| is_late(one)).collect();
         for (_, waiting) in late {
+            if matches!(waiting.watches, Watches::Fetch { .. }) {
+                let header = waiting.header;
+                let unknown = Transacted {
+                    header,
+                    is_committed: None,
+                    told: Default::default(),
+                };
+                self.on_fetched(waiting, &unknown, fx);
+                continue;
+            }
             let mut out = Output::default();
             Reply::new(&mut out, waiting.header.resp3).error(&UNKNOWN.into());
             self.end(waiting, &[], &out, fx);

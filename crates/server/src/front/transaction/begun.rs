@@ -16,6 +16,7 @@ use super::super::Front;
 use super::super::connection::Connection;
 use super::super::session::Session;
 use super::Transaction;
+use super::savepoints::Kept;
 use rufous_base::{Args, ConnId, Now, WorkerId};
 use rufous_command::{Failure, Reply};
 use rufous_kernel::replicate::level::{Level, read_committed};
@@ -43,6 +44,8 @@ pub(crate) struct Begun {
     pub(super) keyspaces: u64,
     /// Why it was given up: it can only be ended.
     pub(super) given_up: Option<Failure>,
+    /// For each savepoint of it.
+    pub(super) kept: Vec<Kept>,
     /// It has written at once.
     pub(super) wrote: bool,
     /// Of a transaction that writes at once: the stamp of its next write on lattice keys, and its
@@ -73,7 +76,7 @@ impl Session<'_> {
             _ => level_of(args.get(1)),
         };
         let level: Level = level.ok_or(Failure::from(
-            "ERR unknown isolation level: use read-committed, read-uncommitted or item-cut",
+            "ERR unknown isolation level: use serializable, item-cut, read-committed or read-uncommitted",
         ))?;
         let (now, conn) = (self.now, self.conn);
         let open = self.local.front.kernel.open_transaction(now, level);
@@ -98,6 +101,7 @@ impl Session<'_> {
             open,
             keyspaces: self.local.front.kernel.keyspaces().version(),
             given_up: None,
+            kept: Vec::new(),
             wrote: false,
             stamp: None,
             promise: None,
@@ -150,9 +154,7 @@ impl Session<'_> {
 }
 
 fn level_of(text: &[u8]) -> Option<Level> {
-    let text = std::str::from_utf8(text).ok()?;
-    let level: Level = text.parse().ok()?;
-    level.is_of_transactions().then_some(level)
+    Level::of_transaction(std::str::from_utf8(text).ok()?)
 }
 
 impl Front {
@@ -163,6 +165,23 @@ impl Front {
 
     pub(super) fn begun(&mut self, conn: ConnId) -> Option<&mut Begun> {
         self.connection(conn)?.transaction.begun.as_deref_mut()
+    }
+
+    /// The command that ends a transaction.
+    pub(super) fn end_of_transaction(&self, begun: bool) -> u16 {
+        let name = if begun { &b"commit"[..] } else { b"exec" };
+        self.table.find(name).unwrap_or_default()
+    }
+
+    /// Takes out the transaction of a connection, for [`Front::put_begun`].
+    pub(super) fn take_begun(&mut self, conn: ConnId) -> Option<Box<Begun>> {
+        self.connection(conn)?.transaction.begun.take()
+    }
+
+    pub(super) fn put_begun(&mut self, conn: ConnId, begun: Box<Begun>) {
+        if let Some(connection) = self.connection(conn) {
+            connection.transaction.begun = Some(begun);
+        }
     }
 
     /// Gives up a transaction. Returns the reply to the command that it cannot execute.
@@ -184,6 +203,7 @@ impl Front {
         };
         let copies = std::mem::replace(&mut begun.open, empty);
         begun.given_up = Some(why);
+        begun.kept.clear();
         let promise = begun.promise.take();
         self.kernel.close_transaction(copies);
         self.redeem(promise);

@@ -47,6 +47,7 @@ impl Front {
             keys: needs.keys,
             watched: running.watched.clone(),
             watcher: Some(running.watcher),
+            watches: false,
             whole: needs.whole,
             touch: !running.header.no_touch,
         })

@@ -80,8 +80,7 @@ impl Session<'_> {
             return Err(failure);
         }
         let begun = self.connection()?.transaction.is_begun();
-        let command = if begun { &b"commit"[..] } else { b"exec" };
-        let command = self.local.front.table.find(command).unwrap_or_default();
+        let command = self.local.front.end_of_transaction(begun);
         let connection = self.connection()?;
         let taken = std::mem::take(&mut connection.transaction);
         let header = connection.header(command, false, None);
@@ -295,10 +294,10 @@ impl Front {
         if running.too_much {
             self.connections.close_now(conn);
         }
-        match (running.begun, running.dirty) {
-            (false, _) => self.show_exec(now, conn),
-            (true, false) => self.counters.transactions_committed += 1,
-            (true, true) => self.counters.transactions_rolled_back += 1,
+        if running.begun {
+            self.counters.on_transaction_ended(!running.dirty);
+        } else {
+            self.show_exec(now, conn);
         }
     }
 

@@ -5,12 +5,14 @@ use super::super::{Front, Message};
 use super::begun::{Begun, given_up};
 use super::run::UNSERVED;
 use super::{TOO_LARGE, size_of_request};
+use crate::cluster::way::Way;
 use crate::command::Dispatch;
 use rufous_base::{Args, Effects, Now, Output};
 use rufous_command::{DataCommands, Failure, Flags, Reply, Spec};
 use rufous_kernel::batch::Header;
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::replicate::transaction::{Runs, Transaction as Open};
+use rufous_kernel::shard::WatchId;
 use rufous_kernel::worker::{ExecPlan, HeldExec};
 use rufous_kernel::{Batch, Program, Submitted};
 use std::borrow::Cow;
@@ -32,11 +34,26 @@ const TWO_ORDERS: Failure = Failure(Cow::Borrowed(
 /// A command of such a transaction, while its keys are held.
 #[derive(Debug)]
 pub(super) struct Step {
-    header: Header,
+    pub(super) header: Header,
     batch: Box<Batch>,
     runs: Runs,
     /// Keys that are copied for it.
-    taken: Vec<KeyName>,
+    pub(super) taken: Vec<KeyName>,
+    /// They were copied.
+    pub(super) is_copied: bool,
+    /// It watches them from then on.
+    pub(super) watcher: Option<WatchId>,
+}
+
+impl Step {
+    /// The keys of the command.
+    fn names(&mut self, spec: &Spec) -> Vec<KeyName> {
+        let (header, args, _) = self.batch.parts(0);
+        let mut found = Vec::new();
+        spec.keys.find(&args, header.db, &mut found);
+        let named = |&(db, arg): &(u8, u32)| (db, args.get(arg as usize).into());
+        found.iter().map(named).collect()
+    }
 }
 
 impl Front {
@@ -45,14 +62,15 @@ impl Front {
     pub(in crate::front) fn submit_begun(
         &mut self,
         now: Now,
-        request: &Request<'_>,
+        (request, way): (&Request<'_>, &Way),
         (header, spec): (&Header, &Spec),
         args: Args<'_>,
         fx: &mut Effects<Message>,
     ) -> Submitted {
-        match self.run_begun(now, header, spec, args, &mut fx.output) {
-            Ok(submitted) => submitted,
-            Err(as_ever) => self.submit(now, request, header, as_ever, fx),
+        match (self.run_begun(now, header, spec, args, &mut fx.output), way) {
+            (Ok(submitted), _) => submitted,
+            (Err(as_ever), Way::Here) => self.submit(now, request, header, as_ever, fx),
+            (Err(as_ever), way) => self.submit_elsewhere(now, way, request, header, &as_ever, fx),
         }
     }
 
@@ -103,6 +121,9 @@ impl Front {
         let refused = self.refusal_of_changes(now, spec.flags, grows);
         let limit = self.limit_of_transactions();
         let (by_stamps, beside) = self.orders_of(keys);
+        let mut names = keys.iter();
+        let lattice = names.find_map(|key| self.kernel.placement().lattice(&key.1));
+        let lattice = lattice.map(|keyspace| keyspace.name.clone());
         let Some(transaction) = self.connection(header.conn).map(|c| &mut c.transaction) else {
             return Ok(Runs::AsEver);
         };
@@ -117,6 +138,11 @@ impl Front {
         }
         if let Some(failure) = refused {
             return Err(failure);
+        }
+        if let Some(name) = lattice
+            && begun.open.watches()
+        {
+            return Err(format!("ERR a key is in keyspace '{name}', which is of regime lattice: a serializable transaction has keys of regime strict alone").into());
         }
         let mut runs = begun.open.runs(writes, keys);
         let is_open = DataCommands::is_open(header.command, args);
@@ -172,31 +198,48 @@ impl Front {
     ) -> Submitted {
         let mut batch = self.transactions.spare.take().unwrap_or_default();
         batch.push(*header, args);
-        let taken = match (runs, self.begun(header.conn)) {
-            (Runs::OnCopies, Some(begun)) => begun.open.missing(keys),
-            _ => keys,
+        let (taken, watches) = match (runs, self.begun(header.conn)) {
+            (Runs::OnCopies, Some(begun)) => (begun.open.missing(keys), begun.open.watches()),
+            _ => (keys, false),
         };
-        let is_free = |(db, key): &KeyName| self.kernel.is_free_here(now, *db, key);
-        let is_free = taken.iter().all(is_free);
+        let watcher = self.connection(header.conn).map(|c| c.watcher());
         let step = Step {
             header: *header,
             batch,
             runs,
             taken,
+            is_copied: false,
+            watcher: watcher.filter(|_| watches),
         };
-        if is_free {
+        if runs == Runs::OnCopies && self.apart(now).records(header.conn, &step.taken) {
+            return match self.apart(now).fetch(Box::new(step)) {
+                Ok(()) => Submitted::Barrier,
+                Err(failure) => {
+                    Reply::new(out, header.resp3).error(&failure);
+                    Submitted::Done
+                }
+            };
+        }
+        let is_free = |(db, key): &KeyName| self.kernel.is_free_here(now, *db, key);
+        if step.taken.iter().all(is_free) {
             self.run_step(now, step, None, out);
             self.kernel.serve_waiters(now);
             return Submitted::Done;
         }
+        self.hold_for(step)
+    }
+
+    /// Has the keys of a command held.
+    fn hold_for(&mut self, step: Step) -> Submitted {
         let plan = ExecPlan {
             exec: self.transactions.next,
-            client: header.client,
+            client: step.header.client,
             keys: step.taken.clone(),
             watched: Vec::new(),
-            watcher: None,
+            watcher: step.watcher,
+            watches: step.watcher.is_some(),
             whole: false,
-            touch: !header.no_touch,
+            touch: !step.header.no_touch,
         };
         self.transactions.next += 1;
         self.transactions.steps.insert(plan.exec, step);
@@ -223,8 +266,8 @@ impl Front {
         self.deliver_outcomes(fx);
     }
 
-    /// Its keys are held, or free. Does nothing if the client has disconnected.
-    fn run_step(
+    /// Its keys are held, free or copied. Does nothing if the client has disconnected.
+    pub(super) fn run_step(
         &mut self,
         now: Now,
         mut step: Step,
@@ -232,8 +275,11 @@ impl Front {
         out: &mut Output,
     ) {
         let conn = step.header.conn;
-        let begun = self.connection(conn).map(|c| c.transaction.begun.take());
-        let Some(mut begun) = begun.flatten() else {
+        let Some(mut begun) = self.take_begun(conn) else {
+            // The watches began after the end of those of the transaction.
+            if let (Some(watcher), false) = (step.watcher, step.is_copied) {
+                self.end_watches(watcher, step.taken.iter());
+            }
             return;
         };
         let start = out.mark();
@@ -282,13 +328,15 @@ impl Front {
         held: Option<&mut HeldExec>,
         out: &mut Output,
     ) -> bool {
-        let touch = !step.header.no_touch;
-        match held {
-            Some(held) => self.kernel.copy_held(open, held, now),
-            None => self.kernel.copy_here(open, &step.taken, touch, now),
+        if !step.is_copied {
+            self.copy(now, open, step, held);
         }
         let spec = self.table.spec(step.header.command);
         let writes = spec.flags.has(Flags::WRITE);
+        if writes {
+            let keys = step.names(spec);
+            open.before_change(&keys, &step.taken, now);
+        }
         let done = if writes {
             // It takes over its arguments, which are needed again.
             let mut copy = step.batch.copy_of(0);
@@ -300,6 +348,24 @@ impl Front {
         };
         open.end_command(std::mem::take(&mut step.taken), writes && done, now);
         writes && done
+    }
+
+    /// Copies the keys of a command, which are this node's.
+    fn copy(&mut self, now: Now, open: &mut Open, step: &Step, held: Option<&mut HeldExec>) {
+        let touch = !step.header.no_touch;
+        if let (Some(watcher), None) = (step.watcher, &held) {
+            self.watch_here(watcher, step.taken.iter(), now);
+        }
+        match held {
+            Some(held) => self.kernel.copy_held(open, held, now),
+            None => self.kernel.copy_here(open, &step.taken, touch, now),
+        }
+        if step.watcher.is_some()
+            && let Some(connection) = self.connection(step.header.conn)
+        {
+            let names = step.taken.iter().cloned();
+            connection.transaction.watched.extend(names);
+        }
     }
 
     fn run_at_once(

@@ -1,4 +1,4 @@
-//! `EXEC` over slots.
+//! `EXEC` and `COMMIT` over slots.
 
 use super::watches::{Far, Watches};
 use super::{Apart, at_of, in_db, refusal, shape_of, slots_of, what_of};
@@ -20,8 +20,7 @@ impl Apart<'_> {
         let Some(connection) = self.front.connection(conn) else {
             return false;
         };
-        let (door, begun) = (connection.door(), connection.transaction.is_begun());
-        if door != Door::Plain || begun {
+        if connection.door() != Door::Plain {
             return false;
         }
         let transaction = &mut connection.transaction;
@@ -44,7 +43,8 @@ impl Apart<'_> {
         if !self.takes_queue(conn) {
             return None;
         }
-        let command = self.front.table.find(b"exec").unwrap_or_default();
+        let begun = self.front.connection(conn)?.transaction.is_begun();
+        let command = self.front.end_of_transaction(begun);
         let connection = self.front.connection(conn)?;
         let taken = std::mem::take(&mut connection.transaction);
         let header = connection.header(command, false, None);
@@ -53,7 +53,11 @@ impl Apart<'_> {
             keys: taken.watched.into_iter().collect(),
             far: taken.far,
             db: taken.db,
+            begun,
         };
+        if let Some(begun) = taken.begun {
+            self.front.end_begun(*begun);
+        }
         Some(self.exec_queue(&header, taken.queued.unwrap_or_default(), watches))
     }
 
@@ -61,8 +65,7 @@ impl Apart<'_> {
     /// nodes, or got copies, while it waited for its keys.
     pub(in super::super) fn takes_by_now(&mut self, running: &mut Running) -> bool {
         let door = self.front.connection(running.header.conn).map(|c| c.door());
-        let is_plain = !running.begun && door == Some(Door::Plain);
-        is_plain && self.is_apart(&mut running.batch, &running.watched)
+        door == Some(Door::Plain) && self.is_apart(&mut running.batch, &running.watched)
     }
 
     /// Executes it.
@@ -73,6 +76,7 @@ impl Apart<'_> {
             keys: running.watched,
             far: Far::default(),
             db: running.db,
+            begun: running.begun,
         };
         // Its client has waited since then, and waits no longer than others.
         self.since_us = running.since_us;
@@ -91,9 +95,13 @@ impl Apart<'_> {
         watches: Watches,
     ) -> Result<(), Failure> {
         let composed = self.compose(header, &mut queued, &watches);
+        // Monitors have seen the commands of `COMMIT`.
+        let is_shown = !watches.are_of_commit();
         for at in 0..queued.requests.len() {
             let (header, args, _) = queued.parts(at);
-            self.front.show_queued(self.now, &header, &args);
+            if is_shown {
+                self.front.show_queued(self.now, &header, &args);
+            }
         }
         self.front.transactions.keep(queued);
         let begun = match composed {
@@ -103,7 +111,11 @@ impl Apart<'_> {
                 Err(failure)
             }
         };
-        self.front.show_exec(self.now, header.conn);
+        if is_shown {
+            self.front.show_exec(self.now, header.conn);
+        } else if begun.is_err() {
+            self.front.counters.on_transaction_ended(false);
+        }
         begun
     }
 

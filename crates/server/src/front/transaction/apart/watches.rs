@@ -3,6 +3,7 @@
 use super::{Apart, in_db};
 use crate::cluster::redirect::Door;
 use crate::cluster::way::Way;
+use crate::front::transaction::step::Step;
 use rufous_base::ConnId;
 use rufous_base::slot::slot_of;
 use rufous_cluster::composing::Composer;
@@ -17,9 +18,9 @@ use std::collections::BTreeMap;
 pub(in super::super) struct Far {
     /// The number of these watches at this node, which no others ever have: their end may arrive after later ones have
     /// begun. 0: there are none.
-    number: u64,
+    pub(super) number: u64,
     /// Each with the epoch that its slot has told.
-    keys: BTreeMap<KeyName, u64>,
+    pub(super) keys: BTreeMap<KeyName, u64>,
 }
 
 impl Far {
@@ -42,16 +43,27 @@ impl Far {
 pub(super) enum Watches {
     /// Nothing.
     Stay,
-    /// `EXEC` ends them.
+    /// `EXEC` or `COMMIT` ends them.
     End {
         watcher: WatchId,
         keys: Vec<KeyName>,
         far: Far,
         /// The database that its commands select.
         db: Option<u8>,
+        /// `COMMIT` does.
+        begun: bool,
     },
     /// `WATCH` begins these.
     Begin { number: u64, keys: Vec<KeyName> },
+    /// A command of a transaction that `BEGIN` has begun begins these, unless the number is 0, for the keys that it takes.
+    Fetch { number: u64, step: Box<Step> },
+}
+
+impl Watches {
+    /// Whether `COMMIT` ends them.
+    pub(super) fn are_of_commit(&self) -> bool {
+        matches!(self, Self::End { begun: true, .. })
+    }
 }
 
 impl Apart<'_> {
@@ -82,22 +94,31 @@ impl Apart<'_> {
         keys: Vec<KeyName>,
     ) -> Result<(), Failure> {
         let command = self.front.table.find(b"watch").unwrap_or_default();
-        let own = u64::from(self.front.id().0);
-        let next = self.front.transactions.apart.next_watcher(own);
+        let number = self.number_watches(conn);
+        let watcher = number;
         let Some(connection) = self.front.connection(conn) else {
             return Ok(());
         };
-        let far = &mut connection.transaction.far;
-        if far.is_empty() {
-            far.number = next;
-        }
-        let (watcher, number) = (far.number, far.number);
         let header = connection.header(command, false, None);
         let mut composer = Composer::new(true, false);
         for (db, key) in &keys {
             composer.add_deed(in_db(*db), Deed::Watch { watcher }, key);
         }
         self.begin(&header, composer, Watches::Begin { number, keys })
+    }
+
+    /// The number of the watches of a connection.
+    pub(super) fn number_watches(&mut self, conn: ConnId) -> u64 {
+        let own = u64::from(self.front.id().0);
+        let next = self.front.transactions.apart.next_watcher(own);
+        let Some(connection) = self.front.connection(conn) else {
+            return next;
+        };
+        let far = &mut connection.transaction.far;
+        if far.is_empty() {
+            far.number = next;
+        }
+        far.number
     }
 
     /// A transaction was executed: its commands may have selected a database.
@@ -115,11 +136,20 @@ impl Apart<'_> {
             return self.drop_watches(watches);
         };
         let keys = watched_since(keys, told);
+        self.watches_begun(conn, Far { number, keys });
+    }
+
+    /// Slots have recorded these watches of a connection.
+    pub(super) fn watches_begun(&mut self, conn: ConnId, begun: Far) {
         let connection = self.front.connection(conn);
-        let far = connection.map(|connection| &mut connection.transaction.far);
-        match far.filter(|far| far.number == number) {
-            Some(far) => far.keys.extend(keys),
-            None => self.end_watches(Far { number, keys }),
+        let transaction = connection.map(|connection| &mut connection.transaction);
+        match transaction.filter(|transaction| transaction.far.number == begun.number) {
+            Some(transaction) => {
+                let names = begun.keys.keys().cloned();
+                transaction.watched.extend(names);
+                transaction.far.keys.extend(begun.keys);
+            }
+            None => self.end_watches(begun),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::front::testing::{Client, Rig};
 
 mod limits;
 mod schedules;
+mod serializable;
 
 const LEVELS: [&str; 3] = ["READ-COMMITTED", "item-cut", "read-uncommitted"];
 

@@ -1,0 +1,230 @@
+//! Transactions that `BEGIN` has begun, on keys of several nodes.
+
+use crate::apart::{Client, are_forgotten, bulk, ok};
+use crate::node::{Node, number};
+use crate::plain::{spread, text};
+use crate::several::start;
+use rufous_resp::reply::Reply;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+fn words(all: &[&str]) -> Vec<String> {
+    all.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn int(n: i64) -> Reply {
+    Reply::Integer(n)
+}
+
+fn begin(node: &mut Node, level: &str) {
+    assert_eq!(node.call(&["BEGIN", level]), ok());
+}
+
+#[test]
+fn what_is_begun_has_keys_of_all_nodes() {
+    for mut nodes in [spread(&[2, 1, 1]), start()] {
+        for (n, level) in ["serializable", "item-cut", "read-committed"]
+            .repeat(6)
+            .iter()
+            .enumerate()
+        {
+            let key = |name: &str| format!("{name}:{n}");
+            let (a, b, c, d) = (key("a"), key("b"), key("c"), key("d"));
+            let at = n % nodes.len();
+            let other = (at + 1) % nodes.len();
+            assert_eq!(nodes[other].call(&["MSET", &a, "1", &b, "2"]), ok());
+            nodes[other].call(&["PEXPIRE", &b, "100000"]);
+            begin(&mut nodes[at], level);
+            assert_eq!(nodes[at].call(&["INCR", &a]), int(2));
+            assert_eq!(nodes[at].call(&["GET", &b]), bulk("2"));
+            assert_eq!(nodes[at].call(&["RPUSH", &c, "x", "y"]), int(2));
+            assert_eq!(nodes[at].call(&["SAVEPOINT", "point"]), ok());
+            assert_eq!(nodes[at].call(&["DEL", &a, &c]), int(2));
+            assert_eq!(nodes[at].call(&["SET", &d, "1"]), ok());
+            assert_eq!(nodes[at].call(&["ROLLBACK", "TO", "point"]), ok());
+            assert_eq!(nodes[at].call(&["RENAME", &c, &d]), ok());
+            let read = nodes[at].call(&["MGET", &a, &b]);
+            assert_eq!(read, Reply::Array(vec![bulk("2"), bulk("2")]));
+            assert_eq!(nodes[at].call(&["LLEN", &d]), int(2));
+            assert_eq!(nodes[at].call(&["EXISTS", &c]), int(0));
+            let wrong = text(nodes[at].call(&["INCR", &d]));
+            assert!(wrong.starts_with("WRONGTYPE"), "{wrong}");
+            // Others see nothing of it.
+            let read = nodes[other].call(&["MGET", &a, &b, &d]);
+            assert_eq!(read, Reply::Array(vec![bulk("1"), bulk("2"), Reply::Null]));
+            let done = nodes[at].call(&["COMMIT"]);
+            assert_eq!(done, Reply::Array(vec![int(2), int(2), ok()]), "{level}");
+            assert_eq!(nodes[other].call(&["GET", &a]), bulk("2"));
+            assert_eq!(nodes[other].call(&["LLEN", &d]), int(2));
+            // What was only read keeps its deadline.
+            let Reply::Integer(left) = nodes[other].call(&["PTTL", &b]) else {
+                panic!("no time");
+            };
+            assert!((1..=100_000).contains(&left), "{left}");
+        }
+        are_forgotten(&mut nodes);
+    }
+}
+
+#[test]
+fn what_another_client_changes_at_any_node_keeps_it_from_being_committed() {
+    let mut nodes = spread(&[2, 1, 2]);
+    for n in 0..60 {
+        let (read, written) = (format!("read:{n}"), format!("written:{n}"));
+        let (at, other) = (n % 3, (n / 3) % 3);
+        begin(&mut nodes[at], "serializable");
+        assert_eq!(nodes[at].call(&["GET", &read]), Reply::Null);
+        assert_eq!(nodes[at].call(&["SET", &written, "1"]), ok());
+        let (changes, own) = (n % 2 == 0, at == other);
+        if own {
+            // From another connection of this node.
+            let key = if changes { &read } else { "else" };
+            let set = Client::of(&nodes[at]).call(&[words(&["SET", key, "2"])]);
+            assert_eq!(set, ok());
+        } else if changes {
+            assert_eq!(nodes[other].call(&["SET", &read, "2"]), ok());
+        }
+        // As of its first reading.
+        assert_eq!(nodes[at].call(&["GET", &read]), Reply::Null);
+        let done = nodes[at].call(&["COMMIT"]);
+        let expected = match changes {
+            true => Reply::NullArray,
+            false => Reply::Array(vec![ok()]),
+        };
+        assert_eq!(done, expected, "{n}");
+        let exists = nodes[other].call(&["EXISTS", &written]);
+        assert_eq!(exists, int(i64::from(!changes)));
+    }
+    are_forgotten(&mut nodes);
+}
+
+#[test]
+fn what_ends_without_commit_leaves_nothing() {
+    let mut nodes = start();
+    for n in 0..30 {
+        let keys: Vec<String> = (0..4).map(|k| format!("k{k}:{n}")).collect();
+        let node = &mut nodes[n % 3];
+        let mut client = Client::of(node);
+        let set = |key: &String| words(&["INCR", key]);
+        let mut all = vec![words(&["BEGIN", "SERIALIZABLE"])];
+        all.extend(keys.iter().map(set));
+        // In one pipeline.
+        assert_eq!(client.call(&all), int(1));
+        match n % 3 {
+            0 => drop(client),
+            1 => assert_eq!(client.call(&[words(&["ROLLBACK"])]), ok()),
+            _ => assert_eq!(text(client.call(&[words(&["RESET"])])), "RESET"),
+        }
+        for key in &keys {
+            assert_eq!(nodes[0].call(&["EXISTS", key]), int(0));
+        }
+    }
+    are_forgotten(&mut nodes);
+    for node in &mut nodes {
+        node.until("no client has a transaction", |info| {
+            number(info, "cluster_transactions_waiting") == 0
+        });
+        let info = text(node.call(&["INFO", "keyspaces"]));
+        assert!(info.contains("transactions_open:0\r"), "{info}");
+    }
+}
+
+/// Values travel to the node of the client: those that are too long do not, and all else goes on.
+#[test]
+fn long_values_are_refused_by_name() {
+    let mut nodes = spread(&[1, 1]);
+    let long = "v".repeat(3_000_000);
+    for key in ["l:1", "l:2", "l:3", "l:4"] {
+        assert_eq!(nodes[0].call(&["SET", key, &long]), ok());
+    }
+    for node in &mut nodes {
+        begin(node, "serializable");
+        assert_eq!(node.call(&["STRLEN", "l:1"]), int(3_000_000));
+        let refused = text(node.call(&["MGET", "l:1", "l:2", "l:3", "l:4"]));
+        assert!(
+            refused.starts_with("ERR values of keys of other nodes"),
+            "{refused}"
+        );
+        assert_eq!(node.call(&["INCR", "n"]), int(1));
+        assert_eq!(node.call(&["COMMIT"]), Reply::Array(vec![int(1)]));
+        assert_eq!(node.call(&["DEL", "n"]), int(1));
+    }
+    are_forgotten(&mut nodes);
+}
+
+const ACCOUNTS: usize = 8;
+
+fn account(n: usize) -> String {
+    format!("account:{}", n % ACCOUNTS)
+}
+
+/// Reads balances, computes, and writes: with a level below, money is lost and made.
+fn transfer(client: &mut Client, n: usize) -> bool {
+    let (from, to) = (account(n), account(n / 3 + 1));
+    if from == to {
+        return true;
+    }
+    client.call(&[words(&["BEGIN", "SERIALIZABLE"])]);
+    let mut read = |key: &str| -> i64 {
+        let value = text(client.call(&[words(&["GET", key])]));
+        value.parse().expect("a balance")
+    };
+    let (a, b) = (read(&from) - 3, read(&to) + 3);
+    let set = |key: &str, value: i64| words(&["SET", key, &value.to_string()]);
+    let done = client.call(&[set(&from, a), set(&to, b), words(&["COMMIT"])]);
+    assert!(
+        matches!(done, Reply::Array(_) | Reply::NullArray),
+        "{done:?}"
+    );
+    done != Reply::NullArray
+}
+
+#[test]
+fn balances_that_are_read_and_written_add_up() {
+    for mut nodes in [spread(&[2, 1, 2]), start()] {
+        for n in 0..ACCOUNTS {
+            assert_eq!(nodes[0].call(&["SET", &account(n), "100"]), ok());
+        }
+        let (ends, committed, audits) =
+            (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for (number, node) in nodes.iter().enumerate() {
+                let (ends, committed, audits) = (&ends, &committed, &audits);
+                let (mut payer, mut reader) = (Client::of(node), Client::of(node));
+                scope.spawn(move || {
+                    let mut n = number * 7;
+                    while !ends.load(Ordering::Relaxed) {
+                        n += 5;
+                        committed.fetch_add(u64::from(transfer(&mut payer, n)), Ordering::Relaxed);
+                    }
+                });
+                scope.spawn(move || {
+                    while !ends.load(Ordering::Relaxed) {
+                        reader.call(&[words(&["BEGIN", "SERIALIZABLE"])]);
+                        let each = (0..ACCOUNTS).map(|n| {
+                            let value = reader.call(&[words(&["GET", &account(n)])]);
+                            text(value).parse::<i64>().expect("a balance")
+                        });
+                        let sum: i64 = each.sum();
+                        if reader.call(&[words(&["COMMIT"])]) != Reply::NullArray {
+                            assert_eq!(sum, 100 * ACCOUNTS as i64);
+                            audits.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+            std::thread::sleep(Duration::from_secs(3));
+            ends.store(true, Ordering::Relaxed);
+        });
+        let done = [committed, audits].map(AtomicU64::into_inner);
+        assert!(done[0] > 0, "{done:?}");
+        let mut sum = 0;
+        for n in 0..ACCOUNTS {
+            sum += text(nodes[0].call(&["GET", &account(n)]))
+                .parse::<i64>()
+                .expect("a balance");
+        }
+        assert_eq!(sum, 100 * ACCOUNTS as i64);
+        are_forgotten(&mut nodes);
+    }
+}
