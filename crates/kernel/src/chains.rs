@@ -7,8 +7,9 @@ use crate::planted::{self, Planted};
 use crate::shard::{Shard, slot_of_effect};
 use rufous_base::Now;
 use rufous_base::limits::BOOKS;
+use rufous_base::slot::slot_of;
 use rufous_chain::Store;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The copying of slots pauses after this many bytes.
 const STEP_BYTES: usize = 64 << 10;
@@ -91,8 +92,10 @@ impl Store for Slots<'_> {
 #[derive(Debug, Default)]
 pub struct BySlot {
     pub slots: BTreeMap<u16, Vec<u8>>,
-    /// Effects that change keys of several slots: no chain can carry them.
+    /// Effects on whole databases: no chain can carry them.
     pub spread: u64,
+    /// Slots that an effect changes together with others: their chains cannot carry it, if they have copies.
+    pub together: BTreeSet<u16>,
 }
 
 impl BySlot {
@@ -129,7 +132,10 @@ impl BySlot {
         }
         match slot_of_effect(effect) {
             Some(slot) => self.slots.entry(slot).or_default().extend_from_slice(bytes),
-            None => self.spread += 1,
+            None => {
+                let slots = effect.keys().map(|(_, key)| slot_of(key));
+                self.together.extend(slots);
+            }
         }
     }
 }

@@ -122,6 +122,10 @@ pub enum Planted {
     ValuesNotGathered,
     /// A slot does not change its keys as commands that were executed at another slot tell.
     ChangesNotMade,
+    /// A key that is copied for a transaction is not watched.
+    CopyNotWatched,
+    /// A watch counts as if it had lasted, though the chain of its slot has changed.
+    LostWatchTrusted,
     /// Messages between slots have an effect whichever chains they are of.
     EarlierHeadsHeard,
 }

@@ -72,6 +72,8 @@ pub(super) struct Client {
     pub(super) further: Further,
     /// Whether it next uses keys of several slots, and how.
     pub(super) spread: Random,
+    /// Whether it begins a transaction on them, and commits it.
+    pub(super) begun: Random,
     /// How many requests it has sent at once.
     at_once: usize,
 }
@@ -96,6 +98,7 @@ impl Client {
             deadlines: Random::new(seed, &format!("deadlines of client {number}")),
             further: Further::new(seed, number),
             spread: Random::new(seed, &format!("transactions of client {number}")),
+            begun: Random::new(seed, &format!("begun by client {number}")),
             at_once: 0,
         }
     }
@@ -177,7 +180,14 @@ impl World {
             Door::Plain => 1 + found.random.index(self.plan.pipeline),
             Door::Redirecting => 1,
         };
-        (0..count).map(|_| self.next_suitable(client)).collect()
+        let mut wishes: VecDeque<Wish> = (0..count).map(|_| self.next_suitable(client)).collect();
+        // What follows would be part of the transaction.
+        match wishes.iter().position(|wish| wish.aim.has_many()) {
+            Some(0) => wishes.truncate(1),
+            Some(at) => wishes.truncate(at),
+            None => {}
+        }
+        wishes
     }
 
     /// Where a client asks for something.
@@ -326,7 +336,8 @@ impl World {
                 found.before -= 1;
                 continue;
             }
-            let replies = found.wishes.front().map_or(1, |wish| wish.aim.replies());
+            let aim = found.wishes.front().map(|wish| &wish.aim);
+            let replies = aim.map_or((1, false), |aim| (aim.replies(), aim.has_many()));
             let Some(reply) = found.further.hear(replies, reply) else {
                 continue;
             };
@@ -350,12 +361,23 @@ impl World {
             Aim::Pair(_) => self.note(&who, format_args!("{}", shown(&reply))),
             _ => self.note(&who, format_args!("{wish:?} -> {reply:?}")),
         }
-        match &reply {
-            Reply::Error(text) if !wish.aim.comes_to(text) => {
-                let text = String::from_utf8_lossy(text).into_owned();
+        match (reply, wish.aim) {
+            (Reply::Error(text), aim) if !aim.comes_to(&text) => {
+                let text = String::from_utf8_lossy(&text).into_owned();
+                let wish = Wish { aim, ..wish };
                 self.on_refused(client, wish, &text);
             }
-            _ => self.record(client, wish, Outcome::Seen(reply)),
+            (Reply::Array(replies), Aim::Begin(unit, op)) => {
+                self.on_begun(client, (unit, op), replies);
+            }
+            (reply, Aim::Commit(begun)) => {
+                let unit = begun.unit;
+                if let Some((op, reply)) = self.on_committed(begun, reply) {
+                    let aim = Aim::Spread(unit, op);
+                    self.record(client, Wish { aim, ..wish }, Outcome::Seen(reply));
+                }
+            }
+            (reply, aim) => self.record(client, Wish { aim, ..wish }, Outcome::Seen(reply)),
         }
         let found = &mut self.clients[client];
         if found.sent > 0 {
@@ -438,6 +460,8 @@ impl World {
             Aim::Strict(key, op) => (key, op),
             Aim::Unit(_, op) if self.was_touched(&op, &outcome) => return,
             Aim::Unit(unit, op) => (unit, op),
+            Aim::Begin(..) => return,
+            Aim::Commit(begun) => (spread::place_of(begun.unit), begun.op),
             Aim::Spread(unit, op) => {
                 self.note_spread(&op, &outcome);
                 (spread::place_of(unit), op)

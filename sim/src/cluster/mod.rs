@@ -22,13 +22,14 @@
 //!   stopped in the middle of a turn
 //! - `clients`: requests and replies; `wishes`: which requests
 //! - `units`: collections, transactions, watched keys, lists that are waited for
-//! - `spread`: keys of several slots, and transactions over them
+//! - `spread`: keys of several slots, and transactions over them; `begun`: those that read before they write
 //! - `fleeting`: a key with deadlines; `pairs`: keys that are written together
 //! - `loose`: keys of the lattice keyspace, and whether they are right
 //! - `strangers`: processes that claim to be nodes
 //! - `watch`: which nodes answer for slots; `refusals`: what they may refuse
 //! - `judge`: whether the end state is right
 
+mod begun;
 mod clients;
 mod coordinator;
 mod fleeting;
@@ -103,6 +104,9 @@ impl Scenario for World {
             "a transaction over slots has an unknown outcome",
             "a transaction over slots has met its condition",
             "a transaction over slots has failed its condition",
+            "a begun transaction was committed",
+            "what a begun transaction had read was changed",
+            "a command of a begun transaction was refused",
             "a process without the secret was refused",
             "a node was stopped within a turn",
         ],
@@ -137,6 +141,8 @@ impl Scenario for World {
             Fault::Kernel(Planted::ConditionsNotChecked),
             Fault::Kernel(Planted::ValuesNotGathered),
             Fault::Kernel(Planted::ChangesNotMade),
+            Fault::Kernel(Planted::CopyNotWatched),
+            Fault::Kernel(Planted::LostWatchTrusted),
             Fault::Kernel(Planted::EarlierHeadsHeard),
             Fault::Chain(chain::Planted::GatesOfWorker),
             Fault::Chain(chain::Planted::NotGivenUp),

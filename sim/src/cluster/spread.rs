@@ -52,7 +52,7 @@ impl Wish {
     /// Whether it is a transaction over several slots.
     pub(super) fn is_spread(&self) -> bool {
         let Aim::Spread(_, op) = &self.aim else {
-            return false;
+            return matches!(self.aim, Aim::Commit(_));
         };
         let is_alone = |step: &Step| {
             use Step::{Copy, SetAll, SetAllNx};
@@ -130,7 +130,7 @@ fn transaction(random: &mut Random, unit: usize, text: &[u8]) -> Op {
 
 impl Client {
     /// What it does with such keys next, if anything.
-    pub(super) fn next_spread(&mut self, text: &[u8]) -> Option<Aim> {
+    pub(super) fn next_spread(&mut self, text: &[u8], may_begin: bool) -> Option<Aim> {
         let (door, random) = (self.door, &mut self.spread);
         if !random.chance(0.5) {
             return None;
@@ -143,6 +143,9 @@ impl Client {
                 Op::One(step(random, (unit, key), text))
             }
         };
+        if may_begin && self.begins(&op) {
+            return Some(Aim::Begin(unit, op));
+        }
         Some(Aim::Spread(unit, op))
     }
 }

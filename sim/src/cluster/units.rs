@@ -60,10 +60,8 @@ pub(super) struct Further {
     watched: Option<Watched>,
     /// The connection whose watch the next transaction relies on.
     relies_on: Option<usize>,
-    /// Replies before the last one to a wish: so many were heard,
-    heard: usize,
-    /// and the first of them that was an error.
-    early: Option<Vec<u8>>,
+    /// Replies to a wish that were heard.
+    heard: Vec<Reply>,
 }
 
 impl Further {
@@ -72,8 +70,7 @@ impl Further {
             random: Random::new(seed, &format!("units of client {number}")),
             watched: None,
             relies_on: None,
-            heard: 0,
-            early: None,
+            heard: Vec::new(),
         }
     }
 
@@ -86,20 +83,30 @@ impl Further {
 
     /// The connection is gone, and with it all watches and what was half heard.
     pub(super) fn lost(&mut self) {
-        (self.watched, self.heard, self.early) = (None, 0, None);
+        self.watched = None;
+        self.heard.clear();
     }
 
-    /// One of the replies to a wish of so many. Returns the one that counts, once all are there.
-    pub(super) fn hear(&mut self, replies: usize, reply: Reply) -> Option<Reply> {
-        if self.heard + 1 == replies {
-            self.heard = 0;
-            return Some(self.early.take().map_or(reply, Reply::Error));
+    /// The next transaction relies on what this connection has.
+    pub(super) fn rely_on(&mut self, wire: usize) {
+        self.relies_on = Some(wire);
+    }
+
+    /// One of the replies to a wish of so many. Returns the one that counts, once all are there: the last, or an error before
+    /// it; `all`: all of them.
+    pub(super) fn hear(&mut self, (replies, all): (usize, bool), reply: Reply) -> Option<Reply> {
+        self.heard.push(reply);
+        if self.heard.len() < replies {
+            return None;
         }
-        self.heard += 1;
-        if let Reply::Error(text) = reply {
-            self.early.get_or_insert(text);
+        let mut heard = std::mem::take(&mut self.heard);
+        if all {
+            return Some(Reply::Array(heard));
         }
-        None
+        let early = heard
+            .iter()
+            .position(|reply| matches!(reply, Reply::Error(_)));
+        Some(heard.swap_remove(early.unwrap_or(heard.len() - 1)))
     }
 }
 

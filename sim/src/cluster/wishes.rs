@@ -1,5 +1,6 @@
 //! What clients ask for, and where.
 
+use super::begun::{self, Begun};
 use super::clients::Door;
 use super::fleeting::FLEETING;
 use super::loose::{Deed, LOOSE, Shape};
@@ -20,6 +21,10 @@ pub(super) enum Aim {
     Unit(usize, Op),
     /// With keys of several slots.
     Spread(usize, Op),
+    /// The same, a transaction to its end.
+    Begin(usize, Op),
+    /// Its end.
+    Commit(Begun),
     /// The first key of a unit is watched, and read.
     Watch(usize),
     /// With a key of the lattice keyspace.
@@ -33,7 +38,8 @@ pub(super) enum Aim {
 impl Aim {
     /// Whether it relies on a watch of its connection.
     pub(super) fn is_guarded(&self) -> bool {
-        matches!(self, Self::Unit(_, Op::Transaction { guard: Some(_), .. }))
+        let is_exec = matches!(self, Self::Unit(_, Op::Transaction { guard: Some(_), .. }));
+        is_exec || matches!(self, Self::Commit(_))
     }
 
     /// How many replies it gets: the last one counts.
@@ -41,9 +47,15 @@ impl Aim {
         match self {
             Self::Unit(_, Op::Transaction { steps, .. })
             | Self::Spread(_, Op::Transaction { steps, .. }) => steps.len() + 2,
+            Self::Begin(_, op) => op.steps().len() + 1,
             Self::Watch(_) => 2,
             _ => 1,
         }
+    }
+
+    /// Whether all of these count.
+    pub(super) fn has_many(&self) -> bool {
+        matches!(self, Self::Begin(..))
     }
 }
 
@@ -74,7 +86,8 @@ impl Wish {
     pub(super) fn writes(&self) -> bool {
         match &self.aim {
             Aim::Strict(_, op) | Aim::Unit(_, op) | Aim::Spread(_, op) => op.writes(),
-            Aim::Watch(_) => false,
+            Aim::Commit(begun) => begun.op.writes(),
+            Aim::Watch(_) | Aim::Begin(..) => false,
             Aim::Loose(_, deed) => deed.writes(),
             Aim::Pair(value) => value.is_some(),
             Aim::Fleeting(value) => value.is_some(),
@@ -85,7 +98,9 @@ impl Wish {
     pub(super) fn slot(&self) -> Option<u16> {
         match &self.aim {
             Aim::Unit(unit, op) => Some(slot_of(key_of(*unit, place_of(op)).as_bytes())),
-            Aim::Spread(unit, op) => Some(slot_of(spread::key_of(*unit, op).as_bytes())),
+            Aim::Spread(unit, op) | Aim::Begin(unit, op) | Aim::Commit(Begun { unit, op, .. }) => {
+                Some(slot_of(spread::key_of(*unit, op).as_bytes()))
+            }
             Aim::Watch(unit) => Some(slot_of(key_of(*unit, 0).as_bytes())),
             Aim::Strict(key, _) => Some(slot_of(KEYS[*key].as_bytes())),
             Aim::Loose(..) => None,
@@ -98,6 +113,8 @@ impl Wish {
         match &self.aim {
             Aim::Unit(unit, op) => op.requests(&keys_of(*unit)),
             Aim::Spread(unit, op) => op.requests(&spread::keys_of(*unit)),
+            Aim::Begin(unit, op) => begun::requests(*unit, op),
+            Aim::Commit(_) => vec![vec![b"COMMIT".to_vec()]],
             Aim::Watch(unit) => vec![
                 vec![b"WATCH".to_vec(), key_of(*unit, 0).into()],
                 vec![b"GET".to_vec(), key_of(*unit, 0).into()],
@@ -213,7 +230,8 @@ impl World {
         if self.plan.has_spread() {
             self.values += 1;
             let text = format!("{}.{}", client, self.values);
-            if let Some(aim) = self.clients[client].next_spread(text.as_bytes()) {
+            let may_begin = self.plan.has_begun();
+            if let Some(aim) = self.clients[client].next_spread(text.as_bytes(), may_begin) {
                 return Wish { aim, at: None };
             }
         }

@@ -189,3 +189,16 @@ fn slots_do_not_change_as_commands_executed_elsewhere_tell() {
     let (size, what) = (Size::Any, "no order of the commands");
     caught_saying::<World>("changes-not-made", &size, what, spread(33..60));
 }
+
+/// What was told before a `COMMIT` has to be true then.
+#[test]
+fn keys_that_are_copied_are_not_watched() {
+    let (size, what) = (Size::Any, "COMMIT replies");
+    caught_saying::<World>("copy-not-watched", &size, what, [63, 79, 111, 127]);
+}
+
+#[test]
+fn a_lost_watch_counts_as_if_it_had_lasted() {
+    let (size, what) = (Size::Any, "no order of the commands");
+    caught_saying::<World>("lost-watch-trusted", &size, what, [63, 79, 111, 127]);
+}

@@ -184,6 +184,10 @@ impl Links {
         reads: &[Read],
         fx: &mut Effects<impl From<PeerMessage>>,
     ) {
+        if self.stopping {
+            // A request would be executed after its log has ended.
+            return;
+        }
         for read in reads {
             if self.has(read.conn) {
                 self.receive(now, read.conn.slot, &bytes[read.start..read.end], fx);

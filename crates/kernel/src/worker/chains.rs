@@ -332,6 +332,8 @@ impl ChainHost {
             }
         }
         *store.shard.journal() = journal;
+        let is_lost = parts.together.iter().any(|slot| self.is_shared(*slot));
+        self.figures.spread += u64::from(is_lost);
         for slot in parts.slots.into_keys() {
             store.shard.mark_slot(slot, self.mark_of(slot));
         }

@@ -31,15 +31,18 @@ impl ChainHost {
         let Some(first) = slots.next() else {
             return false;
         };
-        let mapping = self.mapping();
-        let is_shared =
-            |slot| mapping.is_some_and(|mapping| mapping.chains.of(slot).named().count() > 1);
-        let (mut differ, mut shared) = (false, is_shared(first));
+        let (mut differ, mut shared) = (false, self.is_shared(first));
         for slot in slots {
             differ |= slot != first;
-            shared |= is_shared(slot);
+            shared |= self.is_shared(slot);
         }
         differ && shared
+    }
+
+    /// Whether a slot has copies at other nodes, or will have.
+    pub(in crate::worker) fn is_shared(&self, slot: u16) -> bool {
+        let mapping = self.mapping();
+        mapping.is_some_and(|mapping| mapping.chains.of(slot).named().count() > 1)
     }
 
     /// The slots of the strict keys among these. None are named while no slot has copies at other

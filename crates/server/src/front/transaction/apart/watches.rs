@@ -10,6 +10,7 @@ use rufous_cluster::composing::Composer;
 use rufous_command::Failure;
 use rufous_kernel::body::{self, Deed};
 use rufous_kernel::lock::KeyName;
+use rufous_kernel::planted::{self, Planted};
 use rufous_kernel::shard::WatchId;
 use std::collections::BTreeMap;
 
@@ -146,7 +147,9 @@ impl Apart<'_> {
         match transaction.filter(|transaction| transaction.far.number == begun.number) {
             Some(transaction) => {
                 let names = begun.keys.keys().cloned();
-                transaction.watched.extend(names);
+                if !planted::is(Planted::CopyNotWatched) {
+                    transaction.watched.extend(names);
+                }
                 transaction.far.keys.extend(begun.keys);
             }
             None => self.end_watches(begun),

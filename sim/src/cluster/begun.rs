@@ -1,0 +1,114 @@
+//! Transactions of level serializable over keys of several slots: `BEGIN` with commands, and `COMMIT` in a second message, if
+//! no command was refused. What was told of the commands has to be true at the time of the `COMMIT`. Some seeds have them.
+
+use super::clients::Client;
+use super::plan::Plan;
+use super::spread;
+use super::wishes::{Aim, Wish};
+use super::world::World;
+use crate::model::{Op, Step};
+use rufous_base::Close;
+use rufous_resp::Reply;
+
+/// What was told before a `COMMIT`.
+#[derive(Clone, Debug)]
+pub(super) struct Begun {
+    /// With the keys of this unit.
+    pub(super) unit: usize,
+    pub(super) op: Op,
+    told: Vec<Reply>,
+}
+
+/// Whether a reply is an error that a command comes to, rather than a refusal.
+fn is_result(error: &[u8]) -> bool {
+    error.starts_with(b"ERR ") || error.starts_with(b"WRONGTYPE")
+}
+
+fn is_error(reply: &Reply) -> bool {
+    matches!(reply, Reply::Error(_))
+}
+
+impl Plan {
+    /// Whether clients use them.
+    pub fn has_begun(&self) -> bool {
+        self.has_spread() && self.seed % 16 == 15
+    }
+}
+
+/// The requests of a transaction up to its end.
+pub(super) fn requests(unit: usize, op: &Op) -> Vec<Vec<Vec<u8>>> {
+    let mut all = op.requests(&spread::keys_of(unit));
+    all.pop();
+    if let Some(first) = all.first_mut() {
+        *first = vec![b"BEGIN".to_vec(), b"SERIALIZABLE".to_vec()];
+    }
+    all
+}
+
+impl Client {
+    /// Whether a transaction is begun and committed, rather than queued.
+    pub(super) fn begins(&mut self, op: &Op) -> bool {
+        matches!(op, Op::Transaction { .. }) && self.begun.chance(0.5)
+    }
+}
+
+impl World {
+    /// A client has been told what its commands come to.
+    pub(super) fn on_begun(&mut self, client: usize, (unit, op): (usize, Op), replies: Vec<Reply>) {
+        let mut told = replies.into_iter();
+        let begun = told.next();
+        if begun != Some(Reply::Simple(b"OK".to_vec())) {
+            return self.fail(format!("client {client} cannot begin: {begun:?}"));
+        }
+        let told: Vec<Reply> = told.collect();
+        let refusal = told.iter().find_map(|reply| match reply {
+            Reply::Error(text) if !is_result(text) => Some(text),
+            _ => None,
+        });
+        let found = &mut self.clients[client];
+        let Some(wire) = found.connection.as_ref().map(|connection| connection.wire) else {
+            return;
+        };
+        let Some(refusal) = refusal else {
+            found.further.rely_on(wire);
+            // Often for so long that slots may leave.
+            if found.begun.chance(0.3) {
+                found.pause_us = found.begun.skewed(100_000, 5_000_000);
+            }
+            let aim = Aim::Commit(Begun { unit, op, told });
+            return found.again.push_back(Wish { aim, at: None });
+        };
+        let refusal = String::from_utf8_lossy(refusal).into_owned();
+        let known = ["TRYAGAIN", "CLUSTERDOWN", "LOADING", "MISCONF"];
+        if !known.iter().any(|begin| refusal.starts_with(begin)) {
+            return self.fail(format!("client {client} is refused a command: {refusal}"));
+        }
+        // Its end is the end of the transaction.
+        self.clients[client].connection = None;
+        self.reach("a command of a begun transaction was refused");
+        self.close(wire, 0, Close::Now);
+    }
+
+    /// The reply to a `COMMIT`. Returns the operation and all that was told of it, if it was executed.
+    pub(super) fn on_committed(&mut self, begun: Begun, reply: Reply) -> Option<(Op, Reply)> {
+        let Reply::Array(done) = reply else {
+            let is_null = matches!(reply, Reply::Null | Reply::NullArray);
+            if !is_null {
+                self.fail(format!("a COMMIT is answered {reply:?}"));
+            }
+            self.reach("what a begun transaction had read was changed");
+            return None;
+        };
+        let steps = begun.op.steps().iter().zip(&begun.told);
+        let kept = steps.filter(|(step, told)| Step::writes(step) && !is_error(told));
+        let kept: Vec<&Reply> = kept.map(|(_, told)| told).collect();
+        if !kept.iter().copied().eq(&done) {
+            let op = &begun.op;
+            self.fail(format!(
+                "{op:?} was told {kept:?}, and COMMIT replies {done:?}"
+            ));
+        }
+        self.reach("a begun transaction was committed");
+        Some((begun.op, Reply::Array(begun.told)))
+    }
+}
