@@ -2,10 +2,12 @@
 
 use crate::client::{Client, last};
 use crate::command::{Cmd, ToArg, cmd};
+use crate::config::Addr;
 use crate::error::{Error, Result};
 use crate::node::Held;
 use crate::retry::{self, Next};
 use crate::shape::{ConnectionKind, Shape};
+use crate::transact;
 use crate::value::{FromValue, Value};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -58,6 +60,37 @@ impl Client {
             open: false,
             spoilt: false,
         })
+    }
+
+    /// Reads, decides and writes in a transaction of level serializable: `body` gets the connection after `BEGIN`, and `COMMIT` follows
+    /// it. If another client has changed what it has read, or a node refuses for a while, all of it is tried again, after a short
+    /// random pause that grows, within the time-out of the client. An error of `body` rolls back, and so does `body` itself with
+    /// [`Dedicated::rollback`]. With an error for which [`Error::maybe_done`] is true the transaction may be committed.
+    ///
+    /// The connection is to the node that has `key`. In a cluster, keys of all nodes may be used where the client's URL is of a
+    /// plain port; at a redirecting one all keys need the slot of `key`.
+    ///
+    /// ```no_run
+    /// # async fn example(client: rufous_client::Client) -> rufous_client::Result<()> {
+    /// use rufous_client::cmd;
+    /// let paid = client.transact("account:ann", async |own| {
+    ///     let balance: Option<i64> = own.query(cmd("GET").arg("account:ann")).await?;
+    ///     if balance.unwrap_or(0) < 30 {
+    ///         own.rollback().await?;
+    ///         return Ok(false);
+    ///     }
+    ///     own.run(cmd("DECRBY").arg("account:ann").arg(30)).await?;
+    ///     own.run(cmd("INCRBY").arg("account:bob").arg(30)).await?;
+    ///     Ok(true)
+    /// }).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn transact<T>(
+        &self,
+        key: impl ToArg,
+        body: impl AsyncFnMut(&mut Dedicated) -> Result<T>,
+    ) -> Result<T> {
+        transact::run(self, &key.to_arg(), body).await
     }
 
     /// A connection to the node that has the shape's key; another node is tried if there is one.
@@ -124,7 +157,17 @@ impl Dedicated {
         self.run(command).await?.to()
     }
 
-    /// Opens a transaction of a level: `read-committed`, `item-cut` or `read-uncommitted`.
+    /// Whether a transaction is open, or something is watched.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    pub(crate) fn addr(&self) -> &Addr {
+        self.held.node.addr()
+    }
+
+    /// Opens a transaction of a level: `serializable`, `item-cut`, `read-committed` or `read-uncommitted`; see also
+    /// [`Client::transact`].
     pub async fn begin(&mut self, level: &str) -> Result<()> {
         self.query(cmd("BEGIN").arg(level)).await
     }

@@ -35,6 +35,9 @@ pub enum Error {
     /// The connection that a session's guarantees held on is gone; see [`crate::Session`].
     #[error("the session's connection to {node} is lost, and with it the guarantees of its level")]
     SessionLost { node: String },
+    /// Another client has changed what a transaction has read. Nothing was done.
+    #[error("another client has changed a key of the transaction; nothing was done")]
+    Conflict,
     /// Redirected or refused for the time being until nothing was left of time or attempts.
     #[error("gave up after {attempts} attempts: {last}")]
     GaveUp { attempts: u32, last: Box<Error> },

@@ -37,7 +37,7 @@
 //! | `slots` | which node has which slot |
 //! | `retry` | what to do after a failed attempt: a pure decision |
 //! | `client`, `topology` | the loop of attempts; learning the slots |
-//! | `pipeline`, `dedicated`, `session`, `methods` | what applications use |
+//! | `pipeline`, `dedicated`, `transact`, `session`, `methods` | what applications use |
 #![forbid(unsafe_code)]
 
 mod client;
@@ -56,6 +56,7 @@ mod shape;
 mod slots;
 mod stream;
 mod topology;
+mod transact;
 mod value;
 
 pub use client::{Client, Stats};

@@ -214,6 +214,22 @@ pub struct Told<'t> {
     pub changes: Vec<(u16, &'t [u8])>,
 }
 
+/// In place of a slot with changes: no slot has changed anything, and the only reply says why.
+pub const UNDONE: u16 = u16::MAX;
+
+impl Told<'_> {
+    pub fn is_undone(&self) -> bool {
+        self.changes.iter().any(|(slot, _)| *slot == UNDONE)
+    }
+}
+
+/// Why no slot has changed anything, if the commands that were executed together would change too much.
+pub fn undone(all: &[u8]) -> Option<&[u8]> {
+    let all = told(all)?;
+    let told = all.iter().find(|told| told.is_undone())?;
+    told.replies.last().copied()
+}
+
 /// What a slot tells of a key that was fetched.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fetched<'t> {
@@ -279,7 +295,10 @@ fn slot(from: &mut &[u8]) -> Option<u16> {
 /// The same without the changes, which the client does not need. `None`: there are none.
 pub fn without_changes(all: &[u8]) -> Option<Vec<u8>> {
     let all = told(all)?;
-    if all.iter().all(|told| told.changes.is_empty()) {
+    if all
+        .iter()
+        .all(|told| told.changes.is_empty() || told.is_undone())
+    {
         return None;
     }
     let none = BTreeMap::new();

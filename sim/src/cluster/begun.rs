@@ -45,11 +45,9 @@ pub(super) fn requests(unit: usize, op: &Op) -> Vec<Vec<Vec<u8>>> {
     all
 }
 
-impl Client {
-    /// Whether a transaction is begun and committed, rather than queued.
-    pub(super) fn begins(&mut self, op: &Op) -> bool {
-        matches!(op, Op::Transaction { .. }) && self.begun.chance(0.5)
-    }
+/// Whether a transaction is begun and committed, rather than queued.
+pub(super) fn begins(client: &mut Client, op: &Op) -> bool {
+    matches!(op, Op::Transaction { .. }) && client.begun.chance(0.5)
 }
 
 impl World {

@@ -2,6 +2,7 @@
 //! the same keys come through both doors, so that copies answer some of the reads. One order of all commands, each
 //! whole, explains what clients see. Some seeds have them.
 
+use super::begun::begins;
 use super::clients::{Client, Door};
 use super::plan::{KEYS, Plan};
 use super::wishes::{Aim, Wish};
@@ -143,7 +144,7 @@ impl Client {
                 Op::One(step(random, (unit, key), text))
             }
         };
-        if may_begin && self.begins(&op) {
+        if may_begin && begins(self, &op) {
             return Some(Aim::Begin(unit, op));
         }
         Some(Aim::Spread(unit, op))

@@ -188,6 +188,47 @@ async fn transactions_have_a_connection_of_their_own() {
     );
 }
 
+/// Each reads a balance, computes, and writes: what others do meanwhile makes it begin again.
+#[tokio::test]
+async fn a_transaction_is_tried_again_until_nothing_has_changed_what_it_has_read() {
+    let (node, client) = Node::start(&["--workers", "2"], "").await;
+    client.set("a", 1_000).await.unwrap();
+    client.set("b", 0).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..6 {
+        let client = client.clone();
+        tasks.spawn(async move {
+            for _ in 0..20 {
+                let paid = client.transact("a", async |own| {
+                    let a: i64 = own.query(cmd("GET").arg("a")).await?;
+                    let b: i64 = own.query(cmd("GET").arg("b")).await?;
+                    own.run(cmd("SET").arg("a").arg(a - 1)).await?;
+                    own.run(cmd("SET").arg("b").arg(b + 1)).await?;
+                    Ok(())
+                });
+                paid.await.unwrap();
+            }
+        });
+    }
+    tasks.join_all().await;
+    assert_eq!(client.get::<i64>("a").await.unwrap(), 880);
+    assert_eq!(client.get::<i64>("b").await.unwrap(), 120);
+    let seen = client.transact("a", async |own| {
+        own.run(cmd("SET").arg("a").arg(0)).await?;
+        own.rollback().await?;
+        Ok(7)
+    });
+    assert_eq!(seen.await.unwrap(), 7);
+    let failed = client.transact("a", async |own| {
+        own.run(cmd("SET").arg("a").arg(0)).await?;
+        own.run(cmd("LPUSH").arg("b").arg(1)).await
+    });
+    let failed = failed.await.unwrap_err();
+    assert_eq!(failed.code(), Some("WRONGTYPE"));
+    assert_eq!(client.get::<i64>("a").await.unwrap(), 880);
+    drop(node);
+}
+
 #[tokio::test]
 async fn the_pool_is_bounded() {
     let (node, _) = Node::start(&[], "").await;

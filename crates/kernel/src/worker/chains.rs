@@ -1,6 +1,5 @@
-//! The host of chains: this worker's replica of the chains of its slots, the effects in its
-//! shard's journal that chains replicate, and the messages to workers of other nodes that wait for
-//! the log.
+//! The host of chains: this worker's replica of the chains of its slots, the effects in its shard's journal
+//! that chains replicate, and the messages to workers of other nodes that wait for the log.
 //!
 //! Invariants:
 //! 1. Effects of commands are passed to the chains before any message of a chain is applied to the
@@ -332,8 +331,7 @@ impl ChainHost {
             }
         }
         *store.shard.journal() = journal;
-        let is_lost = parts.together.iter().any(|slot| self.is_shared(*slot));
-        self.figures.spread += u64::from(is_lost);
+        self.figures.spread += u64::from(parts.together.iter().any(|slot| self.is_shared(*slot)));
         for slot in parts.slots.into_keys() {
             store.shard.mark_slot(slot, self.mark_of(slot));
         }

@@ -227,3 +227,66 @@ fn balances_that_are_read_and_written_add_up() {
         are_forgotten(&mut nodes);
     }
 }
+
+/// What is executed together at one slot changes at most 4 MiB at others: otherwise nothing is done, and the reply says so.
+#[test]
+fn changes_that_are_too_much_are_one_error() {
+    let mut nodes = spread(&[1, 1]);
+    let long = "v".repeat(3_000_000);
+    assert_eq!(nodes[0].call(&["SET", "big", &long]), ok());
+    for node in &mut nodes {
+        for begin in ["MULTI", "BEGIN"] {
+            node.call(&[begin]);
+            // Some of the copies are at slots before the last.
+            for to in ["a", "b", "c", "d"] {
+                node.call(&["COPY", "big", to]);
+            }
+            node.call(&["SET", "small", "1"]);
+            let end = if begin == "MULTI" { "EXEC" } else { "COMMIT" };
+            let refused = text(node.call(&[end]));
+            assert!(refused.starts_with("EXECABORT "), "{refused:.200}");
+            assert!(refused.ends_with("nothing was done"), "{refused:.200}");
+            let none = node.call(&["EXISTS", "a", "b", "c", "d", "small"]);
+            assert_eq!(none, int(0));
+        }
+    }
+    are_forgotten(&mut nodes);
+}
+
+/// A transaction of which every command was refused has nothing to commit.
+#[test]
+fn what_was_refused_is_no_part_of_it() {
+    let mut nodes = spread(&[1, 2]);
+    let keys: Vec<String> = (0..300).map(|n| format!("k{n}")).collect();
+    let mut all = vec!["MGET"];
+    all.extend(keys.iter().map(String::as_str));
+    for node in &mut nodes {
+        begin(node, "serializable");
+        let refused = text(node.call(&all));
+        assert!(refused.contains("more than 256 slots"), "{refused}");
+        assert!(text(node.call(&["UNWATCH"])).starts_with("ERR UNWATCH inside BEGIN"));
+        assert_eq!(node.call(&["COMMIT"]), Reply::Array(Vec::new()));
+    }
+}
+
+/// Clients that end together cost each node little: others are served meanwhile.
+#[test]
+fn watches_of_many_keys_end_soon() {
+    let mut nodes = start();
+    let keys: Vec<String> = (0..50).map(|n| format!("k{n}")).collect();
+    let mut read = vec!["MGET".to_owned()];
+    read.extend(keys.iter().cloned());
+    let clients: Vec<Client> = (0..60)
+        .map(|n| {
+            let mut client = Client::of(&nodes[n % 2]);
+            let all = client.call(&[words(&["BEGIN", "SERIALIZABLE"]), read.clone()]);
+            assert!(matches!(all, Reply::Array(_)), "{all:?}");
+            client
+        })
+        .collect();
+    drop(clients);
+    for key in &keys {
+        assert_eq!(nodes[0].call(&["SET", key, "1"]), ok());
+    }
+    are_forgotten(&mut nodes);
+}

@@ -457,6 +457,9 @@ impl Session<'_> {
     /// `UNWATCH`.
     pub(crate) fn unwatch(&mut self) -> Result<(), Failure> {
         let connection = self.connection()?;
+        if connection.transaction.is_begun() {
+            return Err("ERR UNWATCH inside BEGIN is not allowed".into());
+        }
         let watcher = connection.watcher();
         connection.transaction.watched_bytes = 0;
         let watched = std::mem::take(&mut connection.transaction.watched);

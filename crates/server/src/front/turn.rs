@@ -271,7 +271,7 @@ impl Front {
             self.feed_monitors(now, request.conn, spec, &args);
         }
         let submitted = match way {
-            way if has_begun => self.submit_begun(now, (&request, &way), (&header, spec), args, fx),
+            way if has_begun => self.submit_begun(now, (&request, &way), &header, args, fx),
             Way::Here => self.submit(now, &request, &header, args, fx),
             way => self.submit_elsewhere(now, &way, &request, &header, &args, fx),
         };

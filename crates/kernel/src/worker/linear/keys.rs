@@ -111,7 +111,7 @@ impl<P: Program> Keys<'_, P> {
                 let memory = self.worker.shard.memory_of(db, key, self.now);
                 // It is not written out to see how long it is.
                 let is_huge = memory > Some(4 * MOST_TOLD);
-                let too_much = is_huge.then(|| LEFT_OUT.to_vec());
+                let too_much = is_huge.then(|| TOO_LONG.to_vec());
                 too_much.or_else(|| self.refuses_key(word(0), command.resp3))
             }
             Deed::Watch { .. } | Deed::Unwatch { .. } => None,
@@ -235,6 +235,7 @@ impl<P: Program> Keys<'_, P> {
 const MOST_TOLD: usize = 4 << 20;
 /// A reply that is not longer is always told.
 const SHORT: usize = 128;
+const TOO_LONG: &[u8] = b"-ERR values of keys of other nodes are copied for a transaction, 4194304 bytes at a time: the command was not executed\r\n";
 const LEFT_OUT: &[u8] = b"-ERR the replies of a transaction over several slots have at most 4194304 bytes: the command was executed, and its reply is left out\r\n";
 
 /// Replaces replies that are too long to be told, beside so many bytes of later slots.

@@ -124,17 +124,15 @@ impl<'a, 'w, P: Program> Together<'a, 'w, P> {
         spanning::begin(&mut scratch);
         std::mem::swap(&mut self.keys.worker.shard, &mut *scratch);
         let each = joined.iter().map(|command| self.run_one(command));
-        let mut replies: Vec<Vec<u8>> = each.collect();
+        let replies: Vec<Vec<u8>> = each.collect();
         std::mem::swap(&mut self.keys.worker.shard, &mut *scratch);
         let names: Vec<KeyName> = names.into_iter().collect();
         let writes = spanning::end(&mut scratch, &names, now);
         let (here, changes) = self.sort(writes, &mut scratch);
         self.keys.worker.spanning.keep_shard(scratch);
         if changes.values().map(Vec::len).sum::<usize>() > MOST_BYTES {
-            // No slot changes anything.
-            let why = self.too_large();
-            replies.fill(why);
-            return (replies, Changes::new());
+            let undone = Changes::from([(body::UNDONE, Vec::new())]);
+            return (vec![self.too_large()], undone);
         }
         spanning::put_back(&mut self.keys.worker.shard, here, now);
         (replies, changes)

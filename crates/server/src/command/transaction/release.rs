@@ -17,7 +17,8 @@ pub static RELEASE: SessionCommand = SessionCommand {
         )
     },
     run: |session, args, reply| {
-        session.release_point(named_point(&args, 1, "release")?)?;
+        let name = named_point(&args, 1, "release")?;
+        session.connection()?.transaction.release_point(name)?;
         reply.ok();
         Ok(())
     },

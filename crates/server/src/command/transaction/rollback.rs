@@ -20,7 +20,9 @@ pub static ROLLBACK: SessionCommand = SessionCommand {
         if args.len() == 1 {
             session.rollback()?;
         } else if args.get(1).eq_ignore_ascii_case(b"to") {
-            session.roll_back_to(named_point(&args, 2, "rollback")?)?;
+            let (name, now) = (named_point(&args, 2, "rollback")?, session.now);
+            let transaction = &mut session.connection()?.transaction;
+            transaction.roll_back_to(name, now)?;
         } else {
             return Err(Failure::SYNTAX);
         }

@@ -17,7 +17,9 @@ pub static SAVEPOINT: SessionCommand = SessionCommand {
         )
     },
     run: |session, args, reply| {
-        session.save_point(&args)?;
+        let limit = session.local.config().client_query_buffer_limit;
+        let transaction = &mut session.connection()?.transaction;
+        transaction.save_point(args.get(1), limit)?;
         reply.ok();
         Ok(())
     },

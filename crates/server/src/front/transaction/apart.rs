@@ -3,7 +3,7 @@
 //! ([`rufous_cluster::composing`]), and what the slots tell the client's reply. `exec` has `EXEC` and `COMMIT`, `begun` the commands
 //! before `COMMIT`, and `watches` the watches of keys at other nodes.
 
-mod begun;
+pub(super) mod begun;
 mod exec;
 mod watches;
 
@@ -22,7 +22,7 @@ use rufous_cluster::composing::{self, Composer, MOST_BYTES, MOST_SLOTS, Plan, Re
 use rufous_command::{Failure, Flags, Reply, Spec};
 use rufous_kernel::Submitted;
 use rufous_kernel::batch::Header;
-use rufous_kernel::body::At;
+use rufous_kernel::body::{self, At};
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::worker::Transacted;
 use rufous_wire::version::LETTERS;
@@ -295,20 +295,21 @@ impl Apart<'_> {
             return;
         };
         if matches!(waiting.watches, Watches::Fetch { .. }) {
-            return self.on_fetched(waiting, transacted, fx);
+            return begun::on_fetched(self, waiting, transacted, fx);
         }
-        if transacted.is_committed == Some(true) {
+        let undone = body::undone(&transacted.told);
+        if transacted.is_committed == Some(true) && undone.is_none() {
             self.select(transacted.header.conn, &waiting.watches);
         }
         let mut out = Output::default();
         let mut reply = Reply::new(&mut out, waiting.header.resp3);
         match transacted.is_committed {
             Some(true) if matches!(waiting.watches, Watches::Begin { .. }) => reply.ok(),
-            Some(true) => match waiting.plan.reply(&transacted.told) {
+            Some(true) if undone.is_none() => match waiting.plan.reply(&transacted.told) {
                 Some(whole) => out = whole,
                 None => reply.error(&OTHER_VERSION.into()),
             },
-            Some(false) => match refused(&transacted.told) {
+            Some(_) => match refused(undone.unwrap_or(&transacted.told)) {
                 Some(why) if matches!(waiting.watches, Watches::End { .. }) => {
                     reply.error(&discarded(&why));
                 }
@@ -318,7 +319,7 @@ impl Apart<'_> {
             None => reply.error(&UNKNOWN.into()),
         }
         if waiting.watches.are_of_commit() {
-            let is_committed = transacted.is_committed == Some(true);
+            let is_committed = transacted.is_committed == Some(true) && undone.is_none();
             self.front.counters.on_transaction_ended(is_committed);
         }
         self.end(waiting, &transacted.told, &out, fx);
@@ -347,7 +348,7 @@ impl Apart<'_> {
                     is_committed: None,
                     told: Default::default(),
                 };
-                self.on_fetched(waiting, &unknown, fx);
+                begun::on_fetched(self, waiting, &unknown, fx);
                 continue;
             }
             let mut out = Output::default();

@@ -1,9 +1,9 @@
 //! `SAVEPOINT`, `ROLLBACK TO` and `RELEASE`: points of a transaction that `BEGIN` has begun, to which its client can go back
 //! [Warp §3.2]. What was read since stays read: a transaction of level serializable watches it to its end.
 
+use super::Transaction;
 use super::begun::{Begun, given_up};
-use crate::front::session::Session;
-use rufous_base::Args;
+use rufous_base::Now;
 use rufous_command::{Failure, Flags};
 
 /// So many may be set at a time.
@@ -18,19 +18,17 @@ pub(super) struct Kept {
     grows: Option<u16>,
 }
 
-impl Session<'_> {
-    /// `SAVEPOINT name`.
-    pub(crate) fn save_point(&mut self, args: &Args<'_>) -> Result<(), Failure> {
-        let limit = self.local.front.config.client_query_buffer_limit;
-        let transaction = &mut self.connection()?.transaction;
+impl Transaction {
+    /// `SAVEPOINT name`; `limit`: of the bytes of a transaction.
+    pub(crate) fn save_point(&mut self, name: &[u8], limit: usize) -> Result<(), Failure> {
         let kept = Kept {
-            commands: transaction.len(),
-            bytes: transaction.bytes,
-            flags: transaction.flags,
-            grows: transaction.grows,
+            commands: self.len(),
+            bytes: self.bytes,
+            flags: self.flags,
+            grows: self.grows,
         };
-        let (bytes, name) = (transaction.bytes(), args.get(1));
-        let begun = with_savepoints(transaction.begun.as_deref_mut(), "SAVEPOINT")?;
+        let bytes = self.bytes();
+        let begun = with_savepoints(self.begun.as_deref_mut(), "SAVEPOINT")?;
         if begun.open.savepoints() == MOST {
             return Err(
                 format!("ERR a transaction has at most {MOST} savepoints: RELEASE some").into(),
@@ -45,28 +43,25 @@ impl Session<'_> {
     }
 
     /// `ROLLBACK TO [SAVEPOINT] name`: its last argument is the name.
-    pub(crate) fn roll_back_to(&mut self, name: &[u8]) -> Result<(), Failure> {
-        let now = self.now;
-        let transaction = &mut self.connection()?.transaction;
-        let begun = with_savepoints(transaction.begun.as_deref_mut(), "ROLLBACK")?;
+    pub(crate) fn roll_back_to(&mut self, name: &[u8], now: Now) -> Result<(), Failure> {
+        let begun = with_savepoints(self.begun.as_deref_mut(), "ROLLBACK TO")?;
         let at = begun.open.savepoint(name).ok_or_else(|| unknown(name))?;
         begun.open.go_back(at, now);
         begun.kept.truncate(at + 1);
         if let Some(kept) = begun.kept.last().copied() {
-            if let Some(queued) = &mut transaction.queued {
+            if let Some(queued) = &mut self.queued {
                 queued.truncate(kept.commands);
             }
-            transaction.bytes = kept.bytes;
-            transaction.flags = kept.flags;
-            transaction.grows = kept.grows;
+            self.bytes = kept.bytes;
+            self.flags = kept.flags;
+            self.grows = kept.grows;
         }
         Ok(())
     }
 
     /// `RELEASE [SAVEPOINT] name`.
     pub(crate) fn release_point(&mut self, name: &[u8]) -> Result<(), Failure> {
-        let transaction = &mut self.connection()?.transaction;
-        let begun = with_savepoints(transaction.begun.as_deref_mut(), "RELEASE")?;
+        let begun = with_savepoints(self.begun.as_deref_mut(), "RELEASE")?;
         let at = begun.open.savepoint(name).ok_or_else(|| unknown(name))?;
         begun.open.release(at);
         begun.kept.truncate(at);
@@ -84,7 +79,7 @@ fn with_savepoints<'b>(
         return Err(given_up(why));
     }
     if begun.open.writes_at_once() {
-        return Err(format!("ERR {command} of savepoints: a transaction of level read-uncommitted has none, as its writes are done at once").into());
+        return Err(format!("ERR {command} is not for transactions of level read-uncommitted: their writes are done at once").into());
     }
     Ok(begun)
 }

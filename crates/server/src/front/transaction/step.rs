@@ -2,6 +2,7 @@
 
 use super::super::turn::Request;
 use super::super::{Front, Message};
+use super::apart::begun::fetch;
 use super::begun::{Begun, given_up};
 use super::run::UNSERVED;
 use super::{TOO_LARGE, size_of_request};
@@ -22,7 +23,7 @@ const NOT_INSIDE: Failure = Failure(Cow::Borrowed(
 ));
 const OTHER_KEYS: Failure = Failure(Cow::Borrowed(
     "ERR BY and GET may tell of keys that the command does not name, of which the transaction has no copies: \
-     do this before the first write, or outside",
+     use SORT_RO before the first write (not at levels item-cut and serializable), or do this outside",
 ));
 const TABLE_CHANGED: Failure = Failure(Cow::Borrowed(
     "ERR the keyspaces were changed since the transaction began",
@@ -63,10 +64,11 @@ impl Front {
         &mut self,
         now: Now,
         (request, way): (&Request<'_>, &Way),
-        (header, spec): (&Header, &Spec),
+        header: &Header,
         args: Args<'_>,
         fx: &mut Effects<Message>,
     ) -> Submitted {
+        let spec = self.table.spec(header.command);
         match (self.run_begun(now, header, spec, args, &mut fx.output), way) {
             (Ok(submitted), _) => submitted,
             (Err(as_ever), Way::Here) => self.submit(now, request, header, as_ever, fx),
@@ -212,7 +214,7 @@ impl Front {
             watcher: watcher.filter(|_| watches),
         };
         if runs == Runs::OnCopies && self.apart(now).records(header.conn, &step.taken) {
-            return match self.apart(now).fetch(Box::new(step)) {
+            return match fetch(&mut self.apart(now), Box::new(step)) {
                 Ok(()) => Submitted::Barrier,
                 Err(failure) => {
                     Reply::new(out, header.resp3).error(&failure);

@@ -26,7 +26,7 @@ pub(in super::super) struct Far {
 
 impl Far {
     pub(super) fn is_empty(&self) -> bool {
-        self.number == 0
+        self.keys.is_empty()
     }
 
     /// What the slot of a key has told; 0 if this node has recorded the watch.
@@ -116,7 +116,7 @@ impl Apart<'_> {
             return next;
         };
         let far = &mut connection.transaction.far;
-        if far.is_empty() {
+        if far.number == 0 {
             far.number = next;
         }
         far.number
@@ -172,13 +172,28 @@ impl Apart<'_> {
         if far.keys.is_empty() {
             return;
         }
-        let mut composer = Composer::new(false, false);
-        let watcher = far.number;
+        let Some(mapping) = self.front.links().and_then(|links| links.routing().mapping) else {
+            return;
+        };
+        // A worker ends all of them at once, whichever of its slots is told.
+        let mut told = BTreeMap::new();
         for (db, key) in far.keys.keys() {
-            composer.add_deed(in_db(*db), Deed::Unwatch { watcher }, key);
+            let slot = slot_of(key);
+            let head = mapping.chains.of(slot).head();
+            let worker = |node| Some((node, mapping.members.get(&node)?.worker_of(slot)));
+            if let Some(at) = head.and_then(worker) {
+                told.entry(at).or_insert((*db, key));
+            }
         }
-        if let Ok((body, keys, _)) = composer.finish() {
-            let keys = keys.iter().map(|(key, writes)| (&**key, *writes));
+        let watcher = far.number;
+        let bodies = told.into_values().filter_map(|(db, key)| {
+            let mut composer = Composer::new(false, false);
+            composer.add_deed(in_db(db), Deed::Unwatch { watcher }, key);
+            Some((composer.finish().ok()?.0, key))
+        });
+        let bodies: Vec<_> = bodies.collect();
+        for (body, key) in bodies {
+            let keys = [(&**key, false)];
             self.front.kernel.begin_transacting(None, keys, body);
         }
     }

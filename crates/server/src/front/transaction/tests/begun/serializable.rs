@@ -169,7 +169,7 @@ fn savepoints_are_of_transactions_that_can_go_back() {
     begin(&mut rig, client, "read-uncommitted");
     for request in ["SAVEPOINT x", "RELEASE x", "ROLLBACK TO x"] {
         let refused = rig.run_on(client, request);
-        assert!(refused.contains("read-uncommitted has none"), "{refused}");
+        assert!(refused.contains("level read-uncommitted"), "{refused}");
     }
     rig.check_on(client, "COMMIT", "*0\r\n");
     begin(&mut rig, client, "item-cut");
