@@ -145,7 +145,9 @@ impl Dedicated {
         let whole = sent.failure.is_none();
         let result = last(sent);
         let ends = ["EXEC", "DISCARD", "COMMIT", "ROLLBACK", "UNWATCH"];
-        if result.is_ok() && ends.iter().any(|name| command.is(name)) {
+        // `ROLLBACK TO` a savepoint ends nothing.
+        let goes_on = command.is("ROLLBACK") && command.args_len() > 1;
+        if result.is_ok() && !goes_on && ends.iter().any(|name| command.is(name)) {
             self.open = false;
         }
         self.held.clean = whole && !self.open && !self.spoilt;

@@ -219,6 +219,16 @@ async fn a_transaction_is_tried_again_until_nothing_has_changed_what_it_has_read
         Ok(7)
     });
     assert_eq!(seen.await.unwrap(), 7);
+    // A savepoint does not end it.
+    let both = client.transact("a", async |own| {
+        own.run(cmd("INCR").arg("b")).await?;
+        own.run(cmd("SAVEPOINT").arg("p")).await?;
+        own.run(cmd("SET").arg("a").arg(0)).await?;
+        own.run(cmd("ROLLBACK").arg("TO").arg("p")).await?;
+        Ok(())
+    });
+    both.await.unwrap();
+    assert_eq!(client.get::<i64>("b").await.unwrap(), 121);
     let failed = client.transact("a", async |own| {
         own.run(cmd("SET").arg("a").arg(0)).await?;
         own.run(cmd("LPUSH").arg("b").arg(1)).await
