@@ -11,7 +11,7 @@ mod tests;
 use crate::splitting::elements;
 use rufous_base::slot::slot_of;
 use rufous_base::{Args, Output};
-use rufous_kernel::body::{self, At, Deed};
+use rufous_kernel::body::{self, At, Deed, Told};
 use rufous_resp::encode;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -230,6 +230,9 @@ impl Composer {
         if slots.len() > MOST_SLOTS {
             return Err(Refusal::TooManySlots);
         }
+        if self.body.len() > MOST_BYTES {
+            return Err(Refusal::TooLarge);
+        }
         self.plan.last = slots.last().copied().unwrap_or_default();
         if let Some(together) = self.together {
             together.write(self.plan.last, &mut self.body);
@@ -261,11 +264,10 @@ impl Together {
 
 impl Plan {
     /// The client's reply, from what the slots have told. `None`: they have told something else.
-    pub fn reply(&self, told: &[u8]) -> Option<Output> {
-        let mut slots = BTreeMap::new();
-        for told in body::told(told)? {
-            slots.insert(told.slot, told.replies.into_iter());
-        }
+    pub fn reply(&self, told: Vec<Told<'_>>) -> Option<Output> {
+        let slots = told.into_iter();
+        let slots = slots.map(|told| (told.slot, told.replies.into_iter()));
+        let mut slots: BTreeMap<u16, _> = slots.collect();
         let mut out = Output::default();
         if self.is_list {
             encode::array(&mut out.bytes, self.pieces.len());

@@ -236,3 +236,69 @@ impl Batch {
         self.is_doubtful = false;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> Header {
+        Header {
+            conn: ConnId {
+                slot: 0,
+                generation: 0,
+            },
+            client: 0,
+            seq: 0,
+            command: 0,
+            db: 0,
+            resp3: false,
+            no_touch: false,
+            quiet: false,
+            door: Door::Plain,
+            key: 0,
+            hash: 0,
+        }
+    }
+
+    fn push(batch: &mut Batch, words: &[&[u8]]) {
+        let (mut bytes, mut spans) = (Vec::new(), Vec::new());
+        for word in words {
+            spans.push((bytes.len() as u32, word.len() as u32));
+            bytes.extend_from_slice(word);
+        }
+        let mut big = [(1, b"large".to_vec())];
+        let big: &mut [BigArg] = if words.len() == 2 { &mut big } else { &mut [] };
+        batch.push(header(), Args::new(&bytes, &spans, big));
+    }
+
+    fn words(batch: &mut Batch) -> Vec<Vec<Vec<u8>>> {
+        let all = 0..batch.requests.len();
+        all.map(|at| {
+            let (_, args, _) = batch.parts(at);
+            args.iter_from(0).map(<[u8]>::to_vec).collect()
+        })
+        .collect()
+    }
+
+    /// Large and empty arguments have no place among the bytes.
+    #[test]
+    fn what_is_pushed_after_a_cut_follows_what_is_left() {
+        let each: [&[&[u8]]; 4] = [
+            &[b"a", b"b", b""],
+            &[b"set", b"-"],
+            &[b"", b"", b"x"],
+            &[b"y"],
+        ];
+        for len in 0..=each.len() {
+            let (mut cut, mut whole) = (Batch::default(), Batch::default());
+            each.iter().for_each(|words| push(&mut cut, words));
+            cut.truncate(len);
+            each[..len].iter().for_each(|words| push(&mut whole, words));
+            assert_eq!(cut.size(), whole.size(), "{len}");
+            for batch in [&mut cut, &mut whole] {
+                push(batch, &[b"last", b"-"]);
+            }
+            assert_eq!(words(&mut cut), words(&mut whole), "{len}");
+        }
+    }
+}

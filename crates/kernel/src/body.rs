@@ -224,8 +224,7 @@ impl Told<'_> {
 }
 
 /// Why no slot has changed anything, if the commands that were executed together would change too much.
-pub fn undone(all: &[u8]) -> Option<&[u8]> {
-    let all = told(all)?;
+pub fn undone<'t>(all: &[Told<'t>]) -> Option<&'t [u8]> {
     let told = all.iter().find(|told| told.is_undone())?;
     told.replies.last().copied()
 }
@@ -239,8 +238,8 @@ pub struct Fetched<'t> {
     pub effects: &'t [u8],
 }
 
-/// No reply begins like this.
-const FETCHED: u8 = b'=' ^ 0x80;
+/// Replies begin with letters of ASCII.
+const FETCHED: u8 = 0x80;
 
 impl<'t> Fetched<'t> {
     pub fn tell(&self) -> Vec<u8> {
@@ -400,11 +399,18 @@ mod tests {
         assert_eq!(read[1].changes, [(3, b"effects".as_slice())]);
         let less = without_changes(&all).expect("it has changes");
         let less = told(&less).expect("what was told");
+        assert_eq!(undone(&read), None);
         assert_eq!(less[0], read[0]);
         assert!(less[1].changes.is_empty());
         for len in [1, 4, all.len() - 1] {
             assert_eq!(told(&all[..len]), None, "{len}");
         }
         assert_eq!(told(&[]), Some(Vec::new()));
+        // That nothing was done is told on.
+        let none = BTreeMap::from([(UNDONE, Vec::new())]);
+        let all = tell(9, &[b"-ERR much\r\n"], &none);
+        assert_eq!(without_changes(&all), None);
+        let read = told(&all).expect("what was told");
+        assert_eq!(undone(&read), Some(&b"-ERR much\r\n"[..]));
     }
 }

@@ -58,6 +58,10 @@ fn tell(body: &[u8], run: impl Fn(&[&[u8]]) -> String) -> Vec<u8> {
     told.flatten().collect()
 }
 
+fn reply(plan: &Plan, told: &[u8]) -> Option<Output> {
+    plan.reply(body::told(told)?)
+}
+
 fn text(out: Option<Output>) -> String {
     String::from_utf8(out.expect("a reply").to_vec()).expect("text")
 }
@@ -75,10 +79,10 @@ fn replies_have_the_order_of_the_commands() {
         let last = String::from_utf8_lossy(words[words.len() - 1]);
         format!("+{}{last}\r\n", words[0][0] as char)
     });
-    let reply = text(plan.reply(&told));
+    let reply = text(reply(&plan, &told));
     assert_eq!(reply, "*4\r\n+S1\r\n+Gb\r\n+PONG\r\n+Ga\r\n");
-    assert!(plan.reply(&told[..told.len() - 1]).is_none());
-    assert!(plan.reply(&[]).is_none());
+    assert!(body::told(&told[..told.len() - 1]).is_none());
+    assert!(plan.reply(Vec::new()).is_none());
 }
 
 #[test]
@@ -108,7 +112,7 @@ fn commands_of_several_slots_are_taken_apart() {
     });
     let mget = "*4\r\n$1\r\na\r\n$1\r\nb\r\n$4\r\n{a}2\r\n$1\r\nc\r\n";
     let all = format!("*3\r\n{mget}:4\r\n+OK\r\n");
-    assert_eq!(text(plan.reply(&told)), all);
+    assert_eq!(text(reply(&plan, &told)), all);
 }
 
 #[test]
@@ -143,11 +147,8 @@ fn commands_that_need_all_their_keys_are_executed_together_at_the_last_slot() {
     assert_eq!(keys.len(), 3);
     let replies = [b"+OK\r\n", b"+OK\r\n"];
     let told = body::tell(last, &replies, &BTreeMap::new());
-    assert_eq!(text(plan.reply(&told)), "*2\r\n+OK\r\n+OK\r\n");
-    assert!(
-        plan.reply(&body::tell(last, &replies[..1], &BTreeMap::new()))
-            .is_none()
-    );
+    assert_eq!(text(reply(&plan, &told)), "*2\r\n+OK\r\n+OK\r\n");
+    assert!(reply(&plan, &body::tell(last, &replies[..1], &BTreeMap::new())).is_none());
 }
 
 #[test]
@@ -160,7 +161,7 @@ fn an_error_of_one_slot_is_the_reply() {
         b"a" => "-OOM\r\n".to_owned(),
         _ => "+OK\r\n".to_owned(),
     });
-    let reply = plan.reply(&told).expect("a reply");
+    let reply = reply(&plan, &told).expect("a reply");
     assert!(reply.is_error((0, 0)));
     assert_eq!(reply.to_vec(), b"-OOM\r\n");
 }
@@ -192,4 +193,9 @@ fn what_has_no_slot_is_refused() {
     let keys: Vec<u32> = (1..words.len() as u32).collect();
     let many = refused(true, Shape::Sum, &words, &keys);
     assert_eq!(many, Some(Refusal::TooManySlots));
+    // Keys alone may be long, too.
+    let mut watches = Composer::new(true, false);
+    let key = vec![b'k'; MOST_BYTES];
+    watches.add_deed(AT, Deed::Watch { watcher: 1 }, &key);
+    assert_eq!(watches.finish().map(|_| ()), Err(Refusal::TooLarge));
 }

@@ -207,18 +207,20 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    /// Copies a key of another node, of which this value was told, as effects.
+    /// Copies a key of another node, of which this value was told, as effects. False where it is none.
     pub fn copy_told(
         &mut self,
         transaction: &mut Transaction,
         key: KeyName,
         effects: &[u8],
         now: Now,
-    ) {
-        if are_of(effects, |name| *name == key) {
-            transaction.copies().carry_out(effects, now);
+    ) -> bool {
+        if !are_of(effects, |name| *name == key) {
+            return false;
         }
+        transaction.copies().carry_out(effects, now);
         transaction.copy(key, None, now);
+        true
     }
 
     /// Executes a command on copies of all keys that it names. False where its reply is an error.

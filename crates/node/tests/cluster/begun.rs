@@ -269,14 +269,27 @@ fn what_was_refused_is_no_part_of_it() {
     }
 }
 
-/// Clients that end together cost each node little: others are served meanwhile.
+/// What nodes have sent to one another.
+fn sent(nodes: &mut [Node]) -> u64 {
+    let each = nodes.iter_mut().map(|node| {
+        let info = text(node.call(&["INFO", "cluster"]));
+        let mut lines = info.lines();
+        let found = lines.find_map(|line| line.strip_prefix("cluster_messages_sent:"));
+        found.expect("a field").parse::<u64>().expect("a number")
+    });
+    each.sum()
+}
+
+/// Clients that end together cost nodes some messages each, not some for each key.
 #[test]
-fn watches_of_many_keys_end_soon() {
+fn watches_of_many_keys_end_with_few_messages() {
+    const CLIENTS: usize = 60;
+    const KEYS: usize = 50;
     let mut nodes = start();
-    let keys: Vec<String> = (0..50).map(|n| format!("k{n}")).collect();
+    let keys: Vec<String> = (0..KEYS).map(|n| format!("k{n}")).collect();
     let mut read = vec!["MGET".to_owned()];
     read.extend(keys.iter().cloned());
-    let clients: Vec<Client> = (0..60)
+    let clients: Vec<Client> = (0..CLIENTS)
         .map(|n| {
             let mut client = Client::of(&nodes[n % 2]);
             let all = client.call(&[words(&["BEGIN", "SERIALIZABLE"]), read.clone()]);
@@ -284,9 +297,43 @@ fn watches_of_many_keys_end_soon() {
             client
         })
         .collect();
+    are_forgotten(&mut nodes);
+    let before = sent(&mut nodes);
     drop(clients);
     for key in &keys {
         assert_eq!(nodes[0].call(&["SET", key, "1"]), ok());
     }
     are_forgotten(&mut nodes);
+    let messages = sent(&mut nodes) - before;
+    println!("{messages} messages");
+    assert!(messages < (CLIENTS * KEYS) as u64, "{messages} messages");
+}
+
+/// A watch from before `BEGIN` is not replaced by the one of a later read, though the slot has moved meanwhile.
+#[test]
+fn a_watch_that_was_lost_before_begin_stays_lost() {
+    for drains in [0, 1] {
+        let mut nodes = spread(&[1, 1, 1]);
+        let keys: Vec<String> = (0..24).map(|n| format!("k{n}")).collect();
+        let mut clients: Vec<Client> = keys.iter().map(|_| Client::of(&nodes[0])).collect();
+        for (key, client) in keys.iter().zip(&mut clients) {
+            assert_eq!(client.call(&[words(&["WATCH", key])]), ok());
+            assert_eq!(nodes[2].call(&["SET", key, "1"]), ok());
+        }
+        assert_eq!(nodes[drains].call(&["CLUSTER", "DRAIN"]), ok());
+        nodes[drains].until("it has given its slots away", |info| {
+            number(info, "cluster_slots_member") == 0
+        });
+        for (key, client) in keys.iter().zip(&mut clients) {
+            let all = [
+                &["BEGIN", "SERIALIZABLE"][..],
+                &["GET", key],
+                &["SET", "other", "1"],
+                &["COMMIT"],
+            ];
+            let done = client.call(&all.map(words));
+            assert_eq!(done, Reply::NullArray, "{key}");
+        }
+        are_forgotten(&mut nodes);
+    }
 }

@@ -6,7 +6,7 @@ use rufous_command::{Failure, Flags, Spec};
 
 pub static BEGIN: SessionCommand = SessionCommand {
     spec: Spec {
-        syntax: "[READ-COMMITTED | READ-UNCOMMITTED | ITEM-CUT]",
+        syntax: "[SERIALIZABLE | ITEM-CUT | READ-COMMITTED | READ-UNCOMMITTED]",
         ..spec(
             "begin",
             "7.2.4",

@@ -297,18 +297,22 @@ impl Apart<'_> {
         if matches!(waiting.watches, Watches::Fetch { .. }) {
             return begun::on_fetched(self, waiting, transacted, fx);
         }
-        let undone = body::undone(&transacted.told);
-        if transacted.is_committed == Some(true) && undone.is_none() {
+        let is_committed = transacted.is_committed == Some(true);
+        let told = is_committed.then(|| body::told(&transacted.told)).flatten();
+        let undone = told.as_deref().and_then(body::undone);
+        if is_committed && undone.is_none() {
             self.select(transacted.header.conn, &waiting.watches);
         }
         let mut out = Output::default();
         let mut reply = Reply::new(&mut out, waiting.header.resp3);
         match transacted.is_committed {
             Some(true) if matches!(waiting.watches, Watches::Begin { .. }) => reply.ok(),
-            Some(true) if undone.is_none() => match waiting.plan.reply(&transacted.told) {
-                Some(whole) => out = whole,
-                None => reply.error(&OTHER_VERSION.into()),
-            },
+            Some(true) if undone.is_none() => {
+                match told.and_then(|told| waiting.plan.reply(told)) {
+                    Some(whole) => out = whole,
+                    None => reply.error(&OTHER_VERSION.into()),
+                }
+            }
             Some(_) => match refused(undone.unwrap_or(&transacted.told)) {
                 Some(why) if matches!(waiting.watches, Watches::End { .. }) => {
                     reply.error(&discarded(&why));
@@ -319,8 +323,8 @@ impl Apart<'_> {
             None => reply.error(&UNKNOWN.into()),
         }
         if waiting.watches.are_of_commit() {
-            let is_committed = transacted.is_committed == Some(true) && undone.is_none();
-            self.front.counters.on_transaction_ended(is_committed);
+            let is_done = is_committed && undone.is_none();
+            self.front.counters.on_transaction_ended(is_done);
         }
         self.end(waiting, &transacted.told, &out, fx);
     }

@@ -1,15 +1,16 @@
 //! A command between `BEGIN` and `COMMIT` on keys of other nodes: a transaction over slots tells the values of its keys, and
 //! records watches of them where the level demands that. Then the command runs on copies, as if the keys were this node's.
 
-use super::watches::{Far, Watches};
-use super::{Apart, Waiting, in_db, refused};
+use super::watches::{Far, NEVER, Watches};
+use super::{Apart, OTHER_VERSION, Waiting, in_db, refused};
 use crate::front::Message;
 use crate::front::transaction::step::Step;
 use rufous_base::slot::slot_of;
-use rufous_base::{Effects, Output};
+use rufous_base::{ConnId, Effects, Output};
 use rufous_cluster::composing::Composer;
 use rufous_command::{Failure, Reply};
 use rufous_kernel::body::{self, Deed, Fetched};
+use rufous_kernel::lock::KeyName;
 use rufous_kernel::worker::Transacted;
 use std::collections::BTreeMap;
 
@@ -48,8 +49,16 @@ pub(super) fn on_fetched(
     };
     let header = waiting.header;
     let mut out = Output::default();
+    let told: &[u8] = match transacted.is_committed {
+        Some(true) => &transacted.told,
+        _ => &[],
+    };
+    let fetched = fetched(&step.taken, told);
+    if number > 0 {
+        note_watches(apart, header.conn, number, &fetched);
+    }
     let why = match transacted.is_committed {
-        Some(true) => run_fetched(apart, number, *step, &transacted.told, &mut out),
+        Some(true) => run_fetched(apart, *step, fetched, &mut out),
         Some(false) => Err(refused(&transacted.told).unwrap_or(NOT_TOLD.into())),
         None => Err(NOT_TOLD.into()),
     };
@@ -59,42 +68,52 @@ pub(super) fn on_fetched(
     apart.front.deliver(header.conn, header.seq, &out, fx);
 }
 
-fn run_fetched(
-    apart: &mut Apart<'_>,
-    number: u64,
-    mut step: Step,
-    told: &[u8],
-    out: &mut Output,
-) -> Result<(), Failure> {
+/// What is told of each key, if it was.
+type Told<'t> = Vec<(KeyName, Option<Fetched<'t>>)>;
+
+/// Each slot tells of its keys in the order in which they were asked for.
+fn fetched<'t>(keys: &[KeyName], told: &'t [u8]) -> Told<'t> {
     let slots = body::told(told).unwrap_or_default().into_iter();
     let slots = slots.map(|told| (told.slot, told.replies.into_iter()));
     let mut slots: BTreeMap<u16, _> = slots.collect();
-    // Each slot tells of its keys in the order in which they were asked for.
-    let each = step.taken.iter().map(|key| {
-        let told = slots.get_mut(&slot_of(&key.1))?.next()?;
-        Some((key.clone(), Fetched::read(told)?))
+    let mut next = |key: &KeyName| Fetched::read(slots.get_mut(&slot_of(&key.1))?.next()?);
+    keys.iter().map(|key| (key.clone(), next(key))).collect()
+}
+
+/// The slots have recorded watches; those that have told nothing may have, too.
+fn note_watches(apart: &mut Apart<'_>, conn: ConnId, number: u64, fetched: &Told<'_>) {
+    let connection = apart.front.connection(conn);
+    let transaction = connection.map(|connection| &connection.transaction);
+    // The watch of a key that was at this node before `BEGIN` is lost with its slot.
+    let is_lost =
+        |key| transaction.is_some_and(|own| own.watched.contains(key) && own.far.since(key) == 0);
+    let keys = fetched.iter().map(|(key, fetched)| {
+        let since = fetched.as_ref().map_or(NEVER, |fetched| fetched.since);
+        (key.clone(), if is_lost(key) { NEVER } else { since })
     });
-    let each: Vec<Option<_>> = each.collect();
-    if number > 0 {
-        let watched = each.iter().flatten();
-        let keys = watched.map(|(key, fetched)| (key.clone(), fetched.since));
-        let keys = keys.collect();
-        apart.watches_begun(step.header.conn, Far { number, keys });
-    }
-    let all: Option<Vec<_>> = each.into_iter().collect();
-    let all = all.ok_or(Failure::from(TOO_LARGE))?;
-    let now = apart.now;
-    if let Some(mut begun) = apart.front.take_begun(step.header.conn) {
-        for (key, fetched) in all {
-            let open = &mut begun.open;
-            apart
-                .front
-                .kernel
-                .copy_told(open, key, fetched.effects, now);
-        }
-        apart.front.put_begun(step.header.conn, begun);
-        step.is_copied = true;
-        apart.front.run_step(now, step, None, out);
-    }
+    let keys = keys.collect();
+    apart.watches_begun(conn, Far { number, keys });
+}
+
+fn run_fetched(
+    apart: &mut Apart<'_>,
+    mut step: Step,
+    fetched: Told<'_>,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let (conn, now) = (step.header.conn, apart.now);
+    let Some(mut begun) = apart.front.take_begun(conn) else {
+        return Ok(());
+    };
+    let kernel = &mut apart.front.kernel;
+    let copied = fetched.into_iter().try_for_each(|(key, fetched)| {
+        let fetched = fetched.ok_or(Failure::from(TOO_LARGE))?;
+        let is_copied = kernel.copy_told(&mut begun.open, key, fetched.effects, now);
+        is_copied.then_some(()).ok_or(Failure::from(OTHER_VERSION))
+    });
+    apart.front.put_begun(conn, begun);
+    copied?;
+    step.is_copied = true;
+    apart.front.run_step(now, step, None, out);
     Ok(())
 }

@@ -14,6 +14,9 @@ use rufous_kernel::planted::{self, Planted};
 use rufous_kernel::shard::WatchId;
 use std::collections::BTreeMap;
 
+/// In place of the epoch that a slot has told: it may have recorded the watch, which counts as lost.
+pub(super) const NEVER: u64 = u64::MAX;
+
 /// Watches that slots have recorded.
 #[derive(Debug, Default)]
 pub(in super::super) struct Far {
@@ -32,6 +35,14 @@ impl Far {
     /// What the slot of a key has told; 0 if this node has recorded the watch.
     pub(super) fn since(&self, key: &KeyName) -> u64 {
         self.keys.get(key).copied().unwrap_or_default()
+    }
+
+    /// Adds a watch. One that was told before counts: it began earlier.
+    fn add(&mut self, key: KeyName, since: u64) {
+        let known = self.keys.entry(key).or_insert(NEVER);
+        if *known == NEVER {
+            *known = since;
+        }
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -146,11 +157,12 @@ impl Apart<'_> {
         let transaction = connection.map(|connection| &mut connection.transaction);
         match transaction.filter(|transaction| transaction.far.number == begun.number) {
             Some(transaction) => {
-                let names = begun.keys.keys().cloned();
-                if !planted::is(Planted::CopyNotWatched) {
-                    transaction.watched.extend(names);
+                for (key, since) in begun.keys {
+                    if since != NEVER && !planted::is(Planted::CopyNotWatched) {
+                        transaction.watched.insert(key.clone());
+                    }
+                    transaction.far.add(key, since);
                 }
-                transaction.far.keys.extend(begun.keys);
             }
             None => self.end_watches(begun),
         }
@@ -199,7 +211,7 @@ impl Apart<'_> {
     }
 }
 
-/// What slots have told of watches.
+/// What slots have told of watches; of others it is not known whether they were recorded.
 fn watched_since(keys: Vec<KeyName>, told: &[u8]) -> BTreeMap<KeyName, u64> {
     let slots = body::told(told).unwrap_or_default().into_iter();
     let number = |reply: &[u8]| {
@@ -208,7 +220,23 @@ fn watched_since(keys: Vec<KeyName>, told: &[u8]) -> BTreeMap<KeyName, u64> {
     };
     let slots = slots.filter_map(|told| Some((told.slot, number(told.replies.first()?)?)));
     let since: BTreeMap<u16, u64> = slots.collect();
+    let of = |key: &KeyName| since.get(&slot_of(&key.1)).copied().unwrap_or(NEVER);
     let all = keys.into_iter();
-    let of = |key: KeyName| Some((key.clone(), *since.get(&slot_of(&key.1))?));
-    all.filter_map(of).collect()
+    all.map(|key| (key.clone(), of(&key))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_watch_of_a_key_counts_unless_it_may_not_have_been_recorded() {
+        let key = |name: &str| -> KeyName { (0, name.as_bytes().into()) };
+        let mut far = Far::default();
+        for (name, since) in [("a", 5), ("a", 7), ("b", NEVER), ("b", 7), ("b", 9)] {
+            far.add(key(name), since);
+        }
+        assert_eq!((far.since(&key("a")), far.since(&key("b"))), (5, 7));
+        assert_eq!(far.since(&key("c")), 0);
+    }
 }

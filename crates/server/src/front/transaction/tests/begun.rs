@@ -269,7 +269,7 @@ fn an_error_is_of_its_command_and_the_transaction_goes_on() {
                 assert!(refused.starts_with('-'), "{wrong}: {refused}");
             }
             for refused in [
-                "MULTI", "BEGIN", "WATCH k", "EXEC", "DISCARD", "FLUSHALL", "FLUSHDB",
+                "MULTI", "BEGIN", "WATCH k", "UNWATCH", "EXEC", "DISCARD", "FLUSHALL", "FLUSHDB",
             ] {
                 let reply = rig.run_on(client, refused);
                 assert!(reply.starts_with("-ERR "), "{refused}: {reply}");
