@@ -15,7 +15,7 @@ use rufous_kernel::body::{self, At, Deed, Told};
 use rufous_resp::encode;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The limit of slots that one transaction visits: it visits them one by one.
+/// The limit of slots that one transaction visits: each of them keeps it until it is over.
 pub const MOST_SLOTS: usize = 256;
 
 /// The limit of a body's size: each slot keeps it until the transaction is over.

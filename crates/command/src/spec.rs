@@ -412,6 +412,14 @@ impl Spec {
         }
     }
 
+    /// Whether a command is a transaction if its keys are of several nodes, or of slots with copies: one of few keys that is
+    /// executed as a whole, and does not wait for data. (Commands of many keys, as `DEL` and `MGET`, are executed in parts.)
+    #[inline]
+    pub fn goes_over_slots(&self) -> bool {
+        let others = [Flags::PER_KEY, Flags::BLOCKING];
+        self.keys.may_be_several() && !others.iter().any(|flag| self.flags.has(*flag))
+    }
+
     /// The access-control categories that follow from group and flags.
     pub fn categories(&self) -> Vec<&'static str> {
         let mut all = Vec::new();

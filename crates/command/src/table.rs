@@ -152,7 +152,7 @@ impl Program for DataCommands {
 
     fn goes_over_slots(command: u16) -> bool {
         let run = RUNS.get(usize::from(command));
-        run.is_some_and(|run| run.spec.flags.has(Flags::PAIRS))
+        run.is_some_and(|run| run.spec.goes_over_slots())
     }
 
     fn is_of_each(command: u16) -> bool {

@@ -118,6 +118,24 @@ pub fn put<'w>(
     }
 }
 
+/// All commands of a body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Commands {
+    pub all: Vec<Command>,
+    /// Each slot executes its own by itself: none needs values of other slots.
+    pub are_apart: bool,
+}
+
+impl Commands {
+    /// `None`: it is not a body.
+    pub fn read(body: &[u8]) -> Option<Self> {
+        let all = commands(body)?;
+        let is_apart = |of: &Command| !matches!(of.deed, Deed::Gather | Deed::Join { .. });
+        let are_apart = all.iter().all(is_apart);
+        Some(Self { all, are_apart })
+    }
+}
+
 /// The commands of a body; `None`: it is not one.
 pub fn commands(body: &[u8]) -> Option<Vec<Command>> {
     let mut rest = body.strip_prefix(&[VERSION])?;

@@ -23,6 +23,8 @@ pub enum Entry<O> {
         after: Vec<Predecessor>,
         /// What this slot and all later ones tell the client, in the frames of [`crate::told`].
         told: Arc<[u8]>,
+        /// `after` and `told` are of this slot only: see [`Record::Applied`].
+        alone: bool,
     },
     Aborted {
         txn: Arc<Transaction<O>>,
@@ -40,6 +42,14 @@ impl<O> Entry<O> {
             | Self::Applied { txn, .. }
             | Self::Aborted { txn, .. }
             | Self::Forgotten { txn } => txn,
+        }
+    }
+
+    /// Where it was applied.
+    pub fn stamp(&self) -> Option<Stamp> {
+        match self {
+            Self::Applied { stamp, .. } => Some(*stamp),
+            _ => None,
         }
     }
 
@@ -137,6 +147,7 @@ impl<O: Operation> Book<O> {
                 stamp,
                 after,
                 told,
+                alone,
             } => {
                 self.clock = self.clock.max(stamp.time);
                 let id = txn.id;
@@ -145,6 +156,7 @@ impl<O: Operation> Book<O> {
                     stamp,
                     after,
                     told,
+                    alone,
                 };
                 self.entries.insert(id, entry);
             }

@@ -6,7 +6,7 @@
 //! transaction  id, body, gathered, count, parts: varint slot, key, count, operations, expected version
 //! expected     0: none | 1: never written | 2, stamp
 //! entry        1 prepared: transaction, proposal, 0 or 1 with the maximum | 2 applied: transaction, stamp, after, told
-//!              3 aborted: transaction, told | 4 forgotten: transaction
+//!              3 aborted: transaction, told | 4 forgotten: transaction | 5 applied, alone: as 2
 //! ```
 //!
 //! Numbers of kinds are never used again: what stands in logs stays readable. Bytes may come from anywhere: a length or a
@@ -295,8 +295,9 @@ impl<O: Coded> Coded for Entry<O> {
                 stamp,
                 after,
                 told,
+                alone,
             } => {
-                out.push(2);
+                out.push(if *alone { 5 } else { 2 });
                 txn.encode(out);
                 stamp.encode(out);
                 put_all(out, after);
@@ -323,11 +324,12 @@ impl<O: Coded> Coded for Entry<O> {
                 proposal: u64::decode(from)?,
                 max: Option::decode(from)?,
             },
-            2 => Self::Applied {
+            2 | 5 => Self::Applied {
                 txn,
                 stamp: Stamp::decode(from)?,
                 after: all(from)?,
                 told: Arc::decode(from)?,
+                alone: kind == 5,
             },
             3 => Self::Aborted {
                 txn,

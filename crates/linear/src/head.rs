@@ -10,9 +10,15 @@
 //! - here: the events, and the passes forward and backward
 //! - `order`: admission and application
 //! - `index`: open transactions by key
+//! - `again`: what is sent again, as it may be lost
+//! - `ahead`: slots beside this one, whose messages need not be waited for
 //! - `settling`: predecessors, outcomes, and forgetting
 //! - `recovery`: a start that may have lost the end of the log
 
+mod again;
+mod ahead;
+#[cfg(test)]
+mod ahead_tests;
 mod index;
 #[cfg(test)]
 mod many_tests;
@@ -65,9 +71,38 @@ pub trait State<O: Operation> {
         Ok(Vec::new())
     }
 
-    /// Applies the parts of a transaction at the slot, and returns what its client is told of them. `later`: what later
-    /// slots, which have applied it, have told ([`told::pieces`]).
-    fn apply(&mut self, txn: &Transaction<O>, slot: u16, stamp: Stamp, later: &[u8]) -> Vec<u8>;
+    /// Whether each slot applies its parts by itself: it adds nothing, and needs nothing of what others add or tell.
+    fn is_apart(&mut self, txn: &Transaction<O>) -> bool {
+        let _ = txn;
+        false
+    }
+
+    /// Applies the parts of a transaction at the slot, and returns what its client is told of them.
+    fn apply(&mut self, txn: &Transaction<O>, slot: u16, stamp: Stamp, later: Later<'_>)
+    -> Vec<u8>;
+}
+
+/// What later slots, which have applied a transaction, have told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Later<'a> {
+    /// In frames ([`told::pieces`]).
+    Told(&'a [u8]),
+    /// So many bytes that are not known here: the transaction is one whose slots need them not ([`State::is_apart`]).
+    Bytes(usize),
+}
+
+impl Later<'_> {
+    /// How many bytes they are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Told(told) => told.len(),
+            Self::Bytes(len) => *len,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// The end of a prepared transaction, as the slot after has told it.
@@ -77,6 +112,18 @@ struct Final {
     after: Vec<Predecessor>,
     /// What that slot and the later ones tell the client.
     told: Arc<[u8]>,
+    basis: Basis,
+}
+
+/// Where a stamp comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Basis {
+    /// It is made of a proposal that is not kept: no other slot may use it yet.
+    Unkept,
+    /// The slot after, or this one as the last, keeps what it was made of.
+    Kept,
+    /// The slot after has applied it, and is not known to keep that. So many bytes are told by it and later ones.
+    Alone(usize),
 }
 
 /// See the module's description.
@@ -87,6 +134,8 @@ pub struct Head<O: Operation> {
     index: Index<O>,
     /// Of prepared transactions: what the slot after has said.
     finals: BTreeMap<TxnId, Final>,
+    /// Of those that were prepared ahead of the message forward: the largest time proposed up to here, as that has told.
+    maxima: BTreeMap<TxnId, u64>,
     settling: Settling,
     recovery: Option<Recovery<O>>,
     /// How often it has asked other slots for what it may lack.
@@ -102,6 +151,7 @@ impl<O: Operation> Head<O> {
             index: Index::new(&book),
             book,
             finals: BTreeMap::new(),
+            maxima: BTreeMap::new(),
             settling: Settling::default(),
             recovery: None,
             round: 0,
@@ -130,7 +180,9 @@ impl<O: Operation> Head<O> {
         let all: Vec<(TxnId, Arc<Transaction<O>>)> = self.entries();
         for (id, txn) in all {
             match self.book.get(id) {
-                Some(Entry::Prepared { .. }) if txn.last() == slot => self.pass_on(id, out),
+                Some(Entry::Prepared { .. }) if txn.last() == slot => {
+                    self.pass_on(id, Basis::Kept, out);
+                }
                 Some(Entry::Applied { .. }) if txn.first() == slot => self.back(id, out),
                 Some(Entry::Aborted { .. }) if txn.first() == slot => self.undo(id, out),
                 _ => {}
@@ -149,6 +201,12 @@ impl<O: Operation> Head<O> {
         &self.book
     }
 
+    /// Transactions of which something may have to be sent again.
+    pub fn open(&self) -> impl Iterator<Item = TxnId> {
+        let past = self.settling.past().map(|(id, _)| id);
+        self.book.iter().map(|(id, _)| *id).chain(past)
+    }
+
     /// Transactions that wait for others to be admitted, or for the end of a recovery.
     pub fn waiting(&self) -> usize {
         self.index.waiting().len()
@@ -161,31 +219,13 @@ impl<O: Operation> Head<O> {
 
     /// Whether it has no transaction, and none waits.
     pub fn is_idle(&self) -> bool {
-        self.book.is_empty() && self.index.waiting().len() == 0 && self.recovery.is_none()
+        let is_over = self.book.is_empty() && self.settling.past().next().is_none();
+        is_over && self.index.waiting().len() == 0 && self.recovery.is_none()
     }
 
     fn known(&self) -> impl Iterator<Item = &Arc<Transaction<O>>> {
         let known = self.book.iter().map(|(_, entry)| entry.txn());
         known.chain(self.index.waiting().map(|waiting| &waiting.txn))
-    }
-
-    /// Other slots that its transactions concern: [`Head::on_link`] for each, from time to time, sends again what they
-    /// may lack.
-    pub fn peers(&self) -> BTreeSet<u16> {
-        let stops = self.known().flat_map(|txn| txn.slots()).copied();
-        let mut all: BTreeSet<u16> = stops.collect();
-        all.extend(self.settling.asked());
-        all.extend(self.recovery.iter().flat_map(Recovery::asked));
-        all.remove(&self.book.slot());
-        all
-    }
-
-    /// Nodes, with their starts, of transactions that begin at this slot: [`Head::on_origin_link`] for each, from time to
-    /// time, sends outcomes again that they may lack.
-    pub fn origins(&self) -> BTreeSet<(u16, u64)> {
-        let slot = self.book.slot();
-        let theirs = self.known().filter(|txn| txn.first() == slot);
-        theirs.map(|txn| (txn.id.node, txn.id.start)).collect()
     }
 
     /// Keys may be free that were not: looks again at what waits for that.
@@ -222,14 +262,20 @@ impl<O: Operation> Head<O> {
             return;
         };
         match message {
-            Message::Forward { txn, max } => self.on_forward(txn, max, state, out),
+            Message::Forward { txn, max } => self.on_forward(from, (txn, max), state, out),
             Message::Backward {
                 txn,
                 stamp,
                 after,
                 told,
             } => {
-                let last = Final { stamp, after, told };
+                let basis = Basis::Kept;
+                let last = Final {
+                    stamp,
+                    after,
+                    told,
+                    basis,
+                };
                 self.on_backward(from, txn, last, state, out);
             }
             Message::Undo { txn, told } => self.on_undo(from, (txn, told), state, out),
@@ -248,10 +294,12 @@ impl<O: Operation> Head<O> {
                     self.ends(out).on_forget(txn, &slots);
                 }
             }
-            Message::IsGone { txn } => self.ends(out).on_is_gone(from, txn),
             Message::Gone { txn } => self.ends(out).on_gone(txn),
             Message::Heard { txn } => self.ends(out).on_heard(txn),
             Message::Lost { round } => self.on_lost(from, round, out),
+            Message::IsPrepared { txn } => self.on_is_prepared(from, txn, out),
+            Message::Unprepared { txn } => self.on_unprepared(from, txn, state, out),
+            Message::IsApplied { txn } => self.on_is_applied(from, txn, out),
             // Of a recovery that is over.
             Message::Known { .. }
             | Message::Redo { .. }
@@ -263,42 +311,57 @@ impl<O: Operation> Head<O> {
 
     fn on_forward(
         &mut self,
-        txn: Arc<Transaction<O>>,
-        max: u64,
+        from: Option<u16>,
+        (txn, max): (Arc<Transaction<O>>, u64),
         state: &mut impl State<O>,
         out: &mut Vec<Output<O>>,
     ) {
-        match self.book.get(txn.id) {
-            Some(Entry::Aborted { .. }) if !planted::is(Off::Aborts) => self.undo(txn.id, out),
-            Some(Entry::Applied { .. }) => self.back(txn.id, out),
-            Some(Entry::Prepared { txn, max: None, .. }) => {
+        let id = txn.id;
+        match self.book.get(id) {
+            Some(Entry::Aborted { .. }) if !planted::is(Off::Aborts) => self.undo(id, out),
+            Some(Entry::Applied { .. }) => self.back(id, out),
+            // The slot after has applied it.
+            Some(Entry::Prepared { max: None, .. }) if self.finals.contains_key(&id) => {}
+            // It was lost, and has its place before anything else.
+            Some(Entry::Prepared {
+                txn,
+                proposal: 0,
+                max: None,
+            }) => {
                 let txn = Arc::clone(txn);
                 self.propose(txn, (0, max), out);
             }
-            Some(Entry::Prepared { .. }) => self.pass_on(txn.id, out),
+            Some(Entry::Prepared { max: None, .. }) => self.on_awaited(from, (id, max), out),
+            Some(Entry::Prepared { .. }) => self.pass_on(id, Basis::Unkept, out),
             Some(Entry::Forgotten { .. }) => return,
+            // It has ended since this was sent.
+            None if from == Some(self.book.slot()) || self.settling.is_past(id) => return,
             Some(Entry::Aborted { .. }) | None => self.index.wait(txn, max),
         }
         self.go_on(state, out);
     }
 
     /// The next slot, or the final stamp at the last one.
-    fn pass_on(&mut self, id: TxnId, out: &mut Vec<Output<O>>) {
-        let Some(Entry::Prepared {
-            txn,
-            max: Some(max),
-            ..
-        }) = self.book.get(id)
-        else {
+    fn pass_on(&mut self, id: TxnId, basis: Basis, out: &mut Vec<Output<O>>) {
+        let Some(Entry::Prepared { txn, max, .. }) = self.book.get(id) else {
             return;
         };
-        let (txn, max) = (Arc::clone(txn), *max);
+        let Some(max) = max.or_else(|| self.maxima.get(&id).copied()) else {
+            return;
+        };
+        let txn = Arc::clone(txn);
         match txn.after(self.book.slot()) {
             Some(next) => out.push(Output::Send(To::Slot(next), Message::Forward { txn, max })),
             None => {
                 let stamp = Stamp { time: max, txn: id };
                 let (after, told) = (Vec::new(), told::nothing());
-                self.learn_final(id, Final { stamp, after, told });
+                let last = Final {
+                    stamp,
+                    after,
+                    told,
+                    basis,
+                };
+                self.learn_final(id, last);
             }
         }
     }
@@ -316,7 +379,9 @@ impl<O: Operation> Head<O> {
                 if let Some(before) = txn.before(self.book.slot())
                     && planted::is(Off::AppliedFirst)
                 {
-                    let Final { stamp, after, told } = said.clone();
+                    let Final {
+                        stamp, after, told, ..
+                    } = said.clone();
                     let early = Message::Backward {
                         txn: id,
                         stamp,
@@ -328,8 +393,11 @@ impl<O: Operation> Head<O> {
                 self.learn_final(id, said);
                 self.go_on(state, out);
             }
-            // The slot after has applied it again, after a loss.
-            Some(Entry::Applied { .. }) => self.back(id, out),
+            // The slot after keeps it by now, or has applied it again, after a loss.
+            Some(Entry::Applied { .. }) => {
+                self.settling.learn_rest(id, (said.after, said.told));
+                self.back(id, out);
+            }
             Some(Entry::Aborted { .. }) => {}
             Some(Entry::Forgotten { .. }) | None => self.ends(out).tell_unknown(from, id),
         }
@@ -337,23 +405,21 @@ impl<O: Operation> Head<O> {
 
     /// Passes an applied transaction on to the slot before; the first slot settles it.
     fn back(&mut self, id: TxnId, out: &mut Vec<Output<O>>) {
-        let Some(Entry::Applied {
-            txn,
-            stamp,
-            after,
-            told,
-        }) = self.book.get(id)
-        else {
+        let Some(Entry::Applied { txn, stamp, .. }) = self.book.get(id) else {
             return;
         };
         let Some(before) = txn.before(self.book.slot()) else {
             return self.ends(out).begin_to_settle(id);
         };
+        let Some((after, told)) = self.settling.whole(&self.book, id) else {
+            return;
+        };
+        let (txn, stamp) = (id, *stamp);
         let message = Message::Backward {
-            txn: id,
-            stamp: *stamp,
-            after: after.clone(),
-            told: Arc::clone(told),
+            txn,
+            stamp,
+            after,
+            told,
         };
         out.push(Output::Send(To::Slot(before), message));
     }
@@ -398,31 +464,6 @@ impl<O: Operation> Head<O> {
         }
     }
 
-    /// Messages to and from a head may have been lost, or it is another one: what it may lack is sent again.
-    pub fn on_link(&mut self, peer: u16, out: &mut Vec<Output<O>>) {
-        if self.recovery.is_some() {
-            return self.ask_again(peer, out);
-        }
-        if planted::is(Off::SentAgain) {
-            return;
-        }
-        let slot = self.book.slot();
-        for (id, txn) in self.entries() {
-            let (is_after, is_before) = (
-                txn.after(slot) == Some(peer),
-                txn.before(slot) == Some(peer),
-            );
-            match self.book.get(id) {
-                Some(Entry::Prepared { .. }) if is_after && !self.finals.contains_key(&id) => {
-                    self.pass_on(id, out);
-                }
-                Some(Entry::Applied { .. }) if is_before => self.back(id, out),
-                Some(Entry::Aborted { .. }) if is_before => self.undo(id, out),
-                _ => self.ends(out).settle_again(id, peer),
-            }
-        }
-    }
-
     /// A node runs this start of it, or has ended before it: nothing arrives from an earlier one any more, and none
     /// waits for an outcome.
     pub fn on_origin_start(&mut self, (node, start): (u16, u64), out: &mut Vec<Output<O>>) {
@@ -430,12 +471,6 @@ impl<O: Operation> Head<O> {
             self.drop_held_of(node);
         }
         self.ends(out).on_origin_start(node);
-    }
-
-    /// Messages to and from an origin may have been lost.
-    pub fn on_origin_link(&mut self, origin: (u16, u64), out: &mut Vec<Output<O>>) {
-        self.drop_held_of(origin.0);
-        self.ends(out).on_origin_link(origin);
     }
 
     /// The slot after has told the end of a prepared transaction.
@@ -454,6 +489,9 @@ impl<O: Operation> Head<O> {
     }
 
     fn record(&mut self, record: Record<O>, out: &mut Vec<Output<O>>) {
+        if let Some(id) = record.txn() {
+            self.maxima.remove(&id);
+        }
         self.index.on_record(&record);
         self.book.on_record(record.clone());
         out.push(Output::Record(record));

@@ -15,6 +15,9 @@
 //!    Without that, a reply could show a write whose predecessor another client does not see yet.
 //! 5. The slots forget it, in order, once the node that it came from has its outcome and every log has it.
 //!
+//! Where one worker heads slots that follow one another, each of these steps is taken at all of them at once, *ahead* of
+//! the message that orders it, so that they wait for copies and logs once ([`message::Ahead`]).
+//!
 //! | module | what it has |
 //! |---|---|
 //! | [`txn`] | transactions, their parts, and which of them depend on one another |
@@ -43,8 +46,8 @@ pub mod typed;
 pub use access::Access;
 pub use book::{Book, Entry};
 pub use codec::Coded;
-pub use head::{Head, State};
-pub use message::{Message, Outcome, Output, Predecessor, Record, To};
+pub use head::{Head, Later, State};
+pub use message::{Ahead, Message, Outcome, Output, Predecessor, Record, To};
 pub use origin::Origin;
 pub use txn::{Holders, Operation, Pairs, Part, Relation, Stamp, Standing, Transaction, TxnId};
 pub use typed::Typed;

@@ -45,8 +45,6 @@ pub enum Message<O> {
     Forget { txn: TxnId, slots: Arc<[u16]> },
     /// To the slot after, which has sent something about it: it was forgotten here.
     Unknown { txn: TxnId },
-    /// From the first slot to the last: has it been forgotten there, too?
-    IsGone { txn: TxnId },
     /// From the last slot to the first: all others have forgotten it.
     Gone { txn: TxnId },
     /// From the first slot to the node of the client.
@@ -58,6 +56,12 @@ pub enum Message<O> {
     },
     /// From that node: the client has its answer.
     Heard { txn: TxnId },
+    /// To the slot before, of what was prepared ahead of its message: is it prepared there?
+    IsPrepared { txn: TxnId },
+    /// The answer: it is not.
+    Unprepared { txn: TxnId },
+    /// To the slot after, of what was applied here alone: is it applied there?
+    IsApplied { txn: TxnId },
     /// From a slot that may have lost the end of its log: tell what it may lack.
     /// `round`: the number of this question, which its answer repeats.
     Lost { round: u64 },
@@ -73,6 +77,8 @@ pub enum Message<O> {
         stamp: Stamp,
         after: Vec<Predecessor>,
         told: Arc<[u8]>,
+        /// See [`Record::Applied`].
+        alone: bool,
     },
     /// To such a slot: this transaction was aborted, or its first slot remembers it as forgotten.
     Over {
@@ -114,6 +120,8 @@ pub enum Record<O> {
         stamp: Stamp,
         after: Vec<Predecessor>,
         told: Arc<[u8]>,
+        /// `after` and `told` are of this slot only: the slot after was not known to keep what it had applied.
+        alone: bool,
     },
     Aborted {
         txn: Arc<Transaction<O>>,
@@ -153,6 +161,22 @@ pub enum To {
     Origin { node: u16, start: u64 },
 }
 
+/// What a head does that the heads of other slots need not wait for, where one worker has them both: what is recorded for
+/// all of them is kept at the same time. Nothing relies on it before a message says the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ahead<O> {
+    /// From the slot before: it is prepared.
+    Prepared { txn: Arc<Transaction<O>> },
+    /// From the slot after: it is applied, and so many bytes are told by that slot and later ones.
+    Applied {
+        txn: TxnId,
+        stamp: Stamp,
+        bytes: usize,
+    },
+    /// From the slot before, which is not the first: it is forgotten.
+    Forgotten { txn: TxnId, slots: Arc<[u16]> },
+}
+
 /// What a handler puts out, to be carried out in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output<O> {
@@ -161,4 +185,6 @@ pub enum Output<O> {
     Send(To, Message<O>),
     /// To be sent when the logs have synced all records before it.
     SendSynced(To, Message<O>),
+    /// For the head of a slot, if it is beside this one: at once ([`crate::Head::on_ahead`]). Otherwise it is dropped.
+    Beside(u16, Ahead<O>),
 }

@@ -43,10 +43,18 @@ pub enum Off {
     Keys,
     /// Numbers have limits, at which the order of what is added shows.
     Limits,
+    /// What was prepared ahead of its message is given up where the slot before has lost it.
+    Withdrawn,
+    /// A stamp is used ahead of its message when the last slot keeps what it is made of.
+    DecidedKept,
+    /// What was forgotten ahead is not taken for new when it comes once more.
+    Past,
+    /// What was applied alone is passed back when the slot after keeps it, too.
+    RestAwaited,
 }
 
 /// All, with their names.
-pub const ALL: [(&str, Off); 20] = [
+pub const ALL: [(&str, Off); 24] = [
     ("stamps", Off::Stamps),
     ("ties", Off::Ties),
     ("predecessors", Off::Predecessors),
@@ -67,6 +75,10 @@ pub const ALL: [(&str, Off); 20] = [
     ("together", Off::Together),
     ("keys", Off::Keys),
     ("limits", Off::Limits),
+    ("withdrawn", Off::Withdrawn),
+    ("decided-kept", Off::DecidedKept),
+    ("rest-awaited", Off::RestAwaited),
+    ("past", Off::Past),
 ];
 
 #[cfg(feature = "planted-faults")]

@@ -23,6 +23,11 @@ pub(crate) fn joined(slot: u16, piece: &[u8], later: &Arc<[u8]>) -> Arc<[u8]> {
     all.into()
 }
 
+/// What some slots tell, before that of later ones.
+pub(crate) fn together(earlier: &[u8], later: &[u8]) -> Arc<[u8]> {
+    [earlier, later].concat().into()
+}
+
 /// What the slots after this one have told.
 pub fn after(slot: u16, told: &Arc<[u8]>) -> Arc<[u8]> {
     let mut rest: &[u8] = told;

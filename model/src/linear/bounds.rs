@@ -7,7 +7,13 @@ type Named = (&'static str, Bounds);
 
 /// All, with their names.
 pub fn all() -> Vec<Named> {
-    let groups = [large_faults(), small_faults(), accesses(), typed_keys()];
+    let groups = [
+        large_faults(),
+        small_faults(),
+        accesses(),
+        typed_keys(),
+        beside(),
+    ];
     groups.concat()
 }
 
@@ -31,6 +37,7 @@ pub fn calm() -> Bounds {
         unnoticed: false,
         busy: 0,
         refusals: false,
+        beside: false,
     }
 }
 
@@ -154,6 +161,65 @@ fn typed_keys() -> Vec<Named> {
         of("typed keys, slots that lose the ends of their logs", |of| {
             (of.typed, of.heads, of.links) = (true, 1, 1);
             (of.losses, of.always) = (2, false);
+        }),
+    ]
+}
+
+/// Slots that follow one another may be at one worker, where steps are taken ahead of messages.
+fn beside() -> Vec<Named> {
+    let near = |name, change: fn(&mut Bounds)| {
+        let (name, mut bounds) = of(name, change);
+        (bounds.beside, bounds.slots) = (true, 4);
+        (name, bounds)
+    };
+    vec![
+        near("beside, without faults", |_| ()),
+        near("beside, contended keys", |of| (of.keys, of.txns) = (4, 10)),
+        near("beside, heads and links", |of| {
+            (of.heads, of.links) = (4, 2);
+        }),
+        near("beside, origins that end", |of| {
+            (of.heads, of.links, of.ends) = (3, 2, 2);
+        }),
+        near("beside, refusals and keys that others hold", |of| {
+            (of.heads, of.ends, of.refusals, of.busy) = (3, 1, true, 6);
+        }),
+        near("beside, single messages lost", |of| {
+            (of.misses, of.resends) = (6, 10);
+            (of.heads, of.links, of.ends) = (3, 1, 1);
+        }),
+        near("beside, changes unnoticed", |of| {
+            (of.unnoticed, of.heads, of.ends) = (true, 4, 2);
+            (of.misses, of.resends, of.refusals) = (4, 12, true);
+        }),
+        near("beside, stops of all, synced logs", |of| {
+            (of.heads, of.stops, of.misses, of.resends) = (2, 2, 3, 6);
+        }),
+        near("beside, stops that lose the ends of logs", |of| {
+            (of.misses, of.resends, of.heads) = (3, 6, 1);
+            (of.stops, of.always) = (2, false);
+        }),
+        near("beside, slots that lose the ends of their logs", |of| {
+            (of.misses, of.resends, of.heads) = (3, 6, 2);
+            (of.losses, of.always) = (2, false);
+        }),
+        near("beside, reads and writes", |of| {
+            (of.access, of.keys, of.txns) = (true, 4, 10);
+            (of.heads, of.links, of.misses, of.resends) = (4, 1, 4, 10);
+        }),
+        near("beside, reads and writes, changes unnoticed", |of| {
+            (of.access, of.keys, of.unnoticed) = (true, 4, true);
+            (of.heads, of.ends, of.busy) = (4, 1, 4);
+            (of.misses, of.resends, of.refusals) = (3, 12, true);
+        }),
+        near("beside, reads and writes, and the ends of logs", |of| {
+            (of.access, of.heads, of.links) = (true, 2, 1);
+            (of.misses, of.resends) = (3, 6);
+            (of.losses, of.always) = (2, false);
+        }),
+        near("beside, typed keys", |of| {
+            (of.typed, of.heads, of.refusals) = (true, 3, true);
+            (of.misses, of.resends, of.busy) = (5, 10, 6);
         }),
     ]
 }

@@ -57,7 +57,7 @@ impl World {
                 (id, ended, before)
             })
             .collect();
-        let parts = (&self.slots, &self.origins, links, clients);
+        let parts = (&self.slots, &self.origins, &self.workers, links, clients);
         let left = (
             self.plans.len(),
             self.left.heads,
@@ -153,6 +153,35 @@ pub fn cases() -> Vec<Case> {
             vec![appends(), appends()],
             |of| of.resends = 1,
         ),
+        of(
+            "beside, one over three slots, heads and an origin that end",
+            vec![(
+                0,
+                [0, 1, 2].map(|key| part(key, &[Do::Append], false)).into(),
+            )],
+            |of| {
+                (of.slots, of.keys, of.beside) = (3, 3, true);
+                (of.heads, of.ends) = (2, 1);
+            },
+        ),
+        of(
+            "beside, appends, and a head that ends",
+            vec![appends(), appends()],
+            |of| (of.beside, of.heads) = (true, 1),
+        ),
+        of(
+            "beside, a condition, and a head that ends",
+            vec![observes(1), adds()],
+            |of| (of.beside, of.heads) = (true, 1),
+        ),
+        of(
+            "beside, one transaction, and slots that lose the ends of their logs",
+            vec![observes(0)],
+            |of| {
+                (of.beside, of.heads) = (true, 1);
+                (of.losses, of.always) = (1, false);
+            },
+        ),
         typed_case("typed: an add and the last removal", last_member()),
         typed_case("typed: counts near the limit", counts()),
     ]
@@ -206,6 +235,9 @@ pub fn every(bounds: &Bounds, plans: &Plans, off: Option<Off>, most: usize) -> (
     planted::set(off);
     let mut first = World::new(&Arc::new(bounds.clone()), 0);
     first.plans = plans.clone().into();
+    if bounds.beside {
+        first.workers.fill(0);
+    }
     let mut visited = HashSet::from([first.number()]);
     let (mut found, mut trace, mut all) = (Found::default(), Vec::new(), true);
     let mut way = vec![(actions(&first), first)];

@@ -9,7 +9,7 @@ use rufous_datatype::algebra::Tuning;
 use rufous_datatype::key::{self, Deadline, Held, Put, Reply, Set, Typed, Value};
 use rufous_datatype::{bag, list, set, text};
 use rufous_linear::told::pieces;
-use rufous_linear::{Operation, Part, Stamp, Standing, State, Transaction, TxnId};
+use rufous_linear::{Later, Operation, Part, Stamp, Standing, State, Transaction, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
@@ -275,7 +275,17 @@ impl State<Op> for Keys {
         Ok(self.seen(txn, slot))
     }
 
-    fn apply(&mut self, txn: &Transaction<Op>, slot: u16, stamp: Stamp, later: &[u8]) -> Vec<u8> {
+    fn is_apart(&mut self, txn: &Transaction<Op>) -> bool {
+        is_apart(txn)
+    }
+
+    fn apply(
+        &mut self,
+        txn: &Transaction<Op>,
+        slot: u16,
+        stamp: Stamp,
+        later: Later<'_>,
+    ) -> Vec<u8> {
         if let Some(wrong) = self.is_changed(txn, slot, later) {
             self.changed = Some(format!("{:?} at {slot}: {wrong}", txn.id));
         }
@@ -306,18 +316,33 @@ impl State<Op> for Keys {
     }
 }
 
+/// Whether a slot adds something for an operation of a transaction.
+fn adds(txn: TxnId, op: &Op) -> bool {
+    matches!(op, Op::Access(_)) && txn.number % 3 > 0
+}
+
+fn is_apart(txn: &Transaction<Op>) -> bool {
+    let mut ops = txn.parts().iter().flat_map(|part| &part.ops);
+    ops.all(|op| !adds(txn.id, op))
+}
+
 /// What a transaction adds at a slot for the later ones.
 impl Keys {
     /// The versions of its keys at the slot that only one transaction may write at a time.
     fn seen(&self, txn: &Transaction<Op>, slot: u16) -> Vec<u8> {
-        let alone = |part: &&Part<Op>| part.ops.iter().any(|op| matches!(op, Op::Access(_)));
-        let versions = txn.at(slot).filter(alone);
+        let adds = |part: &&Part<Op>| part.ops.iter().any(|op| adds(txn.id, op));
+        let versions = txn.at(slot).filter(adds);
         let versions = versions.map(|part| format!("{:?};", self.version(&part.key)));
         versions.collect::<String>().into_bytes()
     }
 
     /// Why what slots have added, or what later ones tell, is not so.
-    fn is_changed(&self, txn: &Transaction<Op>, slot: u16, later: &[u8]) -> Option<&'static str> {
+    fn is_changed(
+        &self,
+        txn: &Transaction<Op>,
+        slot: u16,
+        later: Later<'_>,
+    ) -> Option<&'static str> {
         let added: BTreeMap<u16, &[u8]> = pieces(txn.gathered()).collect();
         let own = added.get(&slot).copied().unwrap_or_default();
         if own != self.seen(txn, slot) {
@@ -325,12 +350,15 @@ impl Keys {
         }
         let is_alone = |of: u16| {
             let mut ops = txn.at(of).flat_map(|part| &part.ops);
-            ops.any(|op| matches!(op, Op::Access(_)))
+            ops.any(|op| adds(txn.id, op))
         };
         let mut slots = txn.slots().iter();
         if slots.any(|of| *of <= slot && is_alone(*of) != added.contains_key(of)) {
             return Some("it lacks what a slot has added");
         }
+        let Later::Told(later) = later else {
+            return (!is_apart(txn)).then_some("it is applied alone");
+        };
         let told: BTreeSet<u16> = pieces(later).map(|(of, _)| of).collect();
         let mut slots = txn.slots().iter();
         let is_told = slots.all(|of| told.contains(of) == (*of > slot));

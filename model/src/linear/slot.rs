@@ -1,7 +1,7 @@
 //! A slot: its log, how much of it is kept where, and its head.
 
 use super::ops::{Keys, Op};
-use rufous_linear::{Book, Coded, Entry, Head, Message, Output, Record, To, TxnId};
+use rufous_linear::{Ahead, Book, Coded, Entry, Head, Later, Message, Output, Record, To, TxnId};
 use std::collections::VecDeque;
 
 /// A message that waits for records to be kept.
@@ -45,8 +45,9 @@ impl Slot {
         }
     }
 
-    /// Takes what the head has put out.
-    pub fn take(&mut self, outputs: Vec<Output<Op>>) {
+    /// Takes what the head has put out, and returns what is for the heads of slots beside this one.
+    pub fn take(&mut self, outputs: Vec<Output<Op>>) -> Vec<(u16, Ahead<Op>)> {
+        let mut beside = Vec::new();
         for output in outputs {
             let (to, message, synced) = match output {
                 Output::Record(record) => {
@@ -55,6 +56,10 @@ impl Slot {
                 }
                 Output::Send(to, message) => (to, message, false),
                 Output::SendSynced(to, message) => (to, message, true),
+                Output::Beside(slot, ahead) => {
+                    beside.push((slot, ahead));
+                    continue;
+                }
             };
             let records = self.log.len();
             self.gated.push_back(Gated {
@@ -64,6 +69,7 @@ impl Slot {
                 message,
             });
         }
+        beside
     }
 
     /// Messages that may leave now.
@@ -117,11 +123,20 @@ impl Slot {
         };
         for record in &self.log {
             if let Record::Applied {
-                txn, stamp, told, ..
+                txn,
+                stamp,
+                told,
+                alone,
+                ..
             } = record
             {
                 let later = rufous_linear::told::after(self.no, told);
-                rufous_linear::State::apply(&mut self.keys, txn, self.no, *stamp, &later);
+                let later = if *alone {
+                    Later::Bytes(0)
+                } else {
+                    Later::Told(&later)
+                };
+                rufous_linear::State::apply(&mut self.keys, txn, self.no, *stamp, later);
             }
             book.on_record(record.clone());
         }

@@ -161,8 +161,16 @@ impl World {
 
     /// Takes what the head of a slot has put out.
     fn put(&mut self, no: u16, out: Outputs) {
-        self.slot(no).take(out);
+        let beside = self.slot(no).take(out);
         self.leave(no);
+        for (other, ahead) in beside {
+            if self.workers[usize::from(no)] == self.workers[usize::from(other)] {
+                let mut out = Vec::new();
+                let slot = self.slot(other);
+                slot.head.on_ahead(ahead, &mut slot.keys, &mut out);
+                self.put(other, out);
+            }
+        }
     }
 
     fn leave(&mut self, no: u16) {
@@ -235,6 +243,9 @@ impl World {
     /// A head takes over, without the last records.
     fn begin(&mut self, no: u16, lost: usize, lossy: bool) {
         self.slot(no).lose(lost);
+        if self.bounds.beside {
+            self.workers[usize::from(no)] = lost as u64 % 2;
+        }
         if self.bounds.unnoticed && !lossy {
             self.cut(End::Slot(no));
             return self.start(no, lossy);

@@ -38,6 +38,8 @@ pub struct Bounds {
     pub busy: usize,
     /// Slots refuse some transactions.
     pub refusals: bool,
+    /// One worker may have several slots.
+    pub beside: bool,
 }
 
 /// One end of a link.
@@ -96,6 +98,8 @@ pub struct World {
     pub left: Bounds,
     pub slots: Vec<Slot>,
     pub origins: Vec<(u64, Origin<Op>)>,
+    /// The worker of each slot.
+    pub workers: Vec<u64>,
     pub links: BTreeMap<(End, End), VecDeque<Message<Op>>>,
     /// Transactions still to be submitted, by their origins: what they do is drawn before.
     pub plans: VecDeque<(u16, Vec<Plan>)>,
@@ -123,6 +127,15 @@ impl World {
     pub fn new(bounds: &Arc<Bounds>, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let plans = (0..bounds.txns).map(|_| plan(&mut rng, bounds)).collect();
+        // Of its own, so that the other bounds draw what they drew.
+        let mut places = Rng::new(seed ^ 0x706c_6163_6573);
+        let mut place = |no: u16| {
+            if bounds.beside {
+                places.below(2)
+            } else {
+                no.into()
+            }
+        };
         let origins = (0..bounds.origins).map(|node| (1, Origin::new(node, 1)));
         Self {
             bounds: Arc::clone(bounds),
@@ -131,6 +144,7 @@ impl World {
                 .map(|no| Slot::new(no, bounds.refusals))
                 .collect(),
             origins: origins.collect(),
+            workers: (0..bounds.slots).map(&mut place).collect(),
             links: BTreeMap::new(),
             plans,
             clients: BTreeMap::new(),
@@ -180,7 +194,8 @@ impl World {
     fn lacks_round(&self) -> bool {
         let waits = |(_, origin): &(u64, Origin<Op>)| origin.waiting().next().is_some();
         let is_done = self.slots.iter().all(|slot| slot.head.is_idle());
-        (self.bounds.misses > 0 || self.bounds.unnoticed)
+        let bounds = &self.bounds;
+        (bounds.misses > 0 || bounds.unnoticed || bounds.beside)
             && self.rounds < MOST_ROUNDS
             && (!is_done || self.origins.iter().any(waits))
     }

@@ -31,6 +31,7 @@ pub(super) use running::Heads;
 pub(super) use together::are_of;
 
 use crate::batch::Header;
+use crate::body::Commands;
 use crate::planted::{self, Planted};
 use crate::shard::{Shard, WatchId};
 use letter::worker_of;
@@ -39,7 +40,7 @@ use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
 use rufous_linear::access::Access;
 use rufous_linear::codec::Coded;
-use rufous_linear::{Book, Entry, Head, Origin, TxnId};
+use rufous_linear::{Ahead, Book, Entry, Head, Origin, TxnId};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -105,6 +106,10 @@ pub(super) struct Linear {
     clients: BTreeMap<TxnId, Client>,
     /// Letters for heads and origins of this worker.
     inbox: VecDeque<(NodeNo, Letter)>,
+    /// What heads have put out for the heads of other slots, if these are here.
+    beside: VecDeque<(u16, Ahead<Access>)>,
+    /// The commands of the transaction that a slot has looked at last.
+    read: Option<(TxnId, Arc<Commands>)>,
     posted: Vec<Posted>,
     /// Commands over several workers have let go of keys.
     is_freed: bool,
@@ -140,6 +145,8 @@ rufous_base::figures! {
             "Those of them without an outcome yet.";
         prepared("cluster_transactions_open", "rufous_cluster_transactions_open"):
             "Transactions that slots of this node have not forgotten yet.";
+        ahead("cluster_transactions_ahead", "rufous_cluster_transactions_ahead_total"):
+            "Times that a slot of this node has prepared a transaction together with the slot before, ahead of its message.";
         again("cluster_transactions_sent_again", "rufous_cluster_transactions_sent_again_total"):
             "Times that a slot or node has sent messages of a transaction again that made no progress.";
     }
@@ -371,8 +378,8 @@ impl Linear {
     fn stuck(&mut self) -> BTreeSet<Option<u16>> {
         let seats = self.seats.iter();
         let at_slots = seats.flat_map(|(slot, seat)| {
-            let all = seat.head.book().iter();
-            all.map(|(id, _)| (Some(*slot), *id))
+            let all = seat.head.open();
+            all.map(|id| (Some(*slot), id))
         });
         let clients = self.clients.keys().map(|id| (None, *id));
         let all: BTreeSet<_> = at_slots.chain(clients).collect();

@@ -18,7 +18,6 @@ impl<O> Message<O> {
             Self::Safe { .. } => 7,
             Self::Forget { .. } => 8,
             Self::Unknown { .. } => 9,
-            Self::IsGone { .. } => 10,
             Self::Gone { .. } => 11,
             Self::Outcome { .. } => 12,
             Self::Heard { .. } => 13,
@@ -27,6 +26,9 @@ impl<O> Message<O> {
             Self::Redo { .. } => 16,
             Self::Over { .. } => 17,
             Self::Told { .. } => 18,
+            Self::IsPrepared { .. } => 19,
+            Self::Unprepared { .. } => 20,
+            Self::IsApplied { .. } => 21,
         }
     }
 }
@@ -57,9 +59,11 @@ impl<O: Coded> Coded for Message<O> {
             Self::Settled { txn }
             | Self::Safe { txn }
             | Self::Unknown { txn }
-            | Self::IsGone { txn }
             | Self::Gone { txn }
-            | Self::Heard { txn } => txn.encode(out),
+            | Self::Heard { txn }
+            | Self::IsPrepared { txn }
+            | Self::Unprepared { txn }
+            | Self::IsApplied { txn } => txn.encode(out),
             Self::Forget { txn, slots } => {
                 txn.encode(out);
                 put_all(out, slots);
@@ -73,10 +77,11 @@ impl<O: Coded> Coded for Message<O> {
                 stamp,
                 after,
                 told,
+                alone,
             } => {
                 put!(out, round, txn, stamp);
                 put_all(out, after);
-                told.encode(out);
+                put!(out, told, alone);
             }
             Self::Over {
                 round,
@@ -123,7 +128,6 @@ impl<O: Coded> Coded for Message<O> {
                 slots: slots(from)?,
             },
             9 => Self::Unknown { txn: id(from)? },
-            10 => Self::IsGone { txn: id(from)? },
             11 => Self::Gone { txn: id(from)? },
             12 => Self::Outcome {
                 txn: id(from)?,
@@ -132,6 +136,9 @@ impl<O: Coded> Coded for Message<O> {
             },
             13 => Self::Heard { txn: id(from)? },
             14..=18 => return recovery(kind, from),
+            19 => Self::IsPrepared { txn: id(from)? },
+            20 => Self::Unprepared { txn: id(from)? },
+            21 => Self::IsApplied { txn: id(from)? },
             _ => return None,
         })
     }
@@ -151,6 +158,7 @@ fn recovery<O: Coded>(kind: u8, from: &mut &[u8]) -> Option<Message<O>> {
             stamp: Coded::decode(from)?,
             after: all(from)?,
             told: Arc::decode(from)?,
+            alone: bool::decode(from)?,
         },
         17 => Message::Over {
             round,

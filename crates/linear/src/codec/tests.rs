@@ -89,6 +89,7 @@ impl Random {
                 stamp: self.stamp(),
                 after: self.after(),
                 told: self.bytes().into(),
+                alone: self.below(2) == 0,
             },
             2 => Entry::Aborted {
                 txn,
@@ -103,7 +104,7 @@ impl Random {
         let (txn, id, stamp, told) = (self.txn(), self.id(), self.stamp(), self.bytes().into());
         let (max, round, facts) = (self.number(), self.number(), self.number());
         let (after, is) = (self.after(), self.below(2) == 0);
-        match kind % 18 {
+        match kind % 20 {
             0 => Message::Forward { txn, max },
             1 => Message::Backward {
                 txn: id,
@@ -124,7 +125,7 @@ impl Random {
                 slots: txn.slots().into(),
             },
             8 => Message::Unknown { txn: id },
-            9 => Message::IsGone { txn: id },
+            9 => Message::IsApplied { txn: id },
             10 => Message::Gone { txn: id },
             11 => Message::Outcome {
                 txn: id,
@@ -144,17 +145,20 @@ impl Random {
                 stamp,
                 after,
                 told,
+                alone: is,
             },
             16 => Message::Over {
                 round,
                 txn: id,
                 aborted: is,
             },
-            _ => Message::Told {
+            17 => Message::Told {
                 round,
                 facts,
                 recovers: is,
             },
+            18 => Message::IsPrepared { txn: id },
+            _ => Message::Unprepared { txn: id },
         }
     }
 }
@@ -287,6 +291,7 @@ fn stored_bytes_are_these() {
             first: 7,
         }],
         told: b"ok".as_slice().into(),
+        alone: false,
     };
     let hex: String = bytes_of(&entry)
         .iter()

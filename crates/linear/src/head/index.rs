@@ -285,6 +285,20 @@ impl<O: Operation> Index<O> {
         None
     }
 
+    /// Whether a transaction that does not wait conflicts with none that is prepared or waits, and its keys are free.
+    pub(super) fn may_admit(
+        &mut self,
+        txn: &Transaction<O>,
+        standing: impl Fn(&[u8]) -> Option<Standing<O>>,
+        is_free: impl Fn(&[u8]) -> bool,
+    ) -> bool {
+        let knows = self.numbers.contains_key(&txn.id);
+        let mut parts = txn.at(self.slot);
+        !knows
+            && parts.all(|part| is_free(&part.key))
+            && self.conflict(u64::MAX, txn, &standing).is_none()
+    }
+
     fn take(&mut self, number: u64) -> Option<Waiting<O>> {
         let waiting = self.queue.remove(&number)?;
         self.numbers.remove(&waiting.txn.id);

@@ -1,6 +1,6 @@
 //! How often transactions are compared while many are open: that must not grow with them.
 
-use super::{Head, State};
+use super::{Head, Later, State};
 use crate::told::nothing;
 use crate::{Book, Message, Output, Part, Stamp, Standing, Transaction, TxnId, Typed};
 use rufous_datatype::key::{Held, Key, Op, Typed as Of, Value};
@@ -33,7 +33,7 @@ impl State<Increment> for Numbers {
         Some(rufous_datatype::key::Standing::of(&key))
     }
 
-    fn apply(&mut self, _: &Transaction<Increment>, _: u16, _: Stamp, _: &[u8]) -> Vec<u8> {
+    fn apply(&mut self, _: &Transaction<Increment>, _: u16, _: Stamp, _: Later<'_>) -> Vec<u8> {
         Vec::new()
     }
 }

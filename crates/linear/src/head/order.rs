@@ -1,8 +1,8 @@
 //! Admission, and application in the order of final stamps.
 
 use super::index::Waiting;
-use super::{Final, Head, State};
-use crate::message::{Output, Predecessor, Record};
+use super::{Basis, Final, Head, Later, State};
+use crate::message::{Ahead, Output, Predecessor, Record};
 use crate::planted::{self, Off};
 use crate::told;
 use crate::txn::{Operation, Stamp, Transaction, TxnId};
@@ -47,7 +47,11 @@ impl<O: Operation> Head<O> {
             }
         };
         let proposal = self.book.clock() + 1;
-        self.propose(txn, (proposal, max), out);
+        let next = txn.after(slot).filter(|_| state.is_apart(&txn));
+        self.propose(Arc::clone(&txn), (proposal, max), out);
+        if let Some(next) = next {
+            out.push(Output::Beside(next, Ahead::Prepared { txn }));
+        }
         true
     }
 
@@ -65,7 +69,7 @@ impl<O: Operation> Head<O> {
             max: Some(max.max(self.book.clock() + 1)),
         };
         self.record(record, out);
-        self.pass_on(id, out);
+        self.pass_on(id, Basis::Unkept, out);
     }
 
     /// Applies one transaction with a final stamp, if no dependent one may still end below it.
@@ -83,19 +87,34 @@ impl<O: Operation> Head<O> {
             stamp,
             mut after,
             told,
+            basis,
         } = last;
         let txn = Arc::clone(entry.txn());
+        let later = match basis {
+            Basis::Alone(bytes) => Later::Bytes(bytes),
+            Basis::Kept | Basis::Unkept => Later::Told(&told),
+        };
         after.extend(self.predecessors(&txn, state));
         after.sort_unstable();
         after.dedup();
-        let piece = state.apply(&txn, slot, stamp, &told);
+        let piece = state.apply(&txn, slot, stamp, later);
+        let told = told::joined(slot, &piece, &told);
+        let before = txn.before(slot).filter(|_| state.is_apart(&txn));
+        let bytes = later.len() + piece.len();
+        let alone = matches!(basis, Basis::Alone(_)) && !planted::is(Off::RestAwaited);
         let record = Record::Applied {
             txn,
             stamp,
             after,
-            told: told::joined(slot, &piece, &told),
+            told,
+            alone,
         };
         self.record(record, out);
+        let is_known = basis != Basis::Unkept || planted::is(Off::DecidedKept);
+        if let Some(before) = before.filter(|_| is_known) {
+            let (txn, stamp) = (id, stamp);
+            out.push(Output::Beside(before, Ahead::Applied { txn, stamp, bytes }));
+        }
         self.back(id, out);
         true
     }

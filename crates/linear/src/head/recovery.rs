@@ -8,7 +8,7 @@
 //! answered: after the last loss of any of them, or what has passed two slots that lose it would be missing in the answers of both
 //! and in the earlier answer of a third one.
 
-use super::{Final, Head, State};
+use super::{Basis, Final, Head, State};
 use crate::book::Entry;
 use crate::message::{Message, Output, Record, To};
 use crate::planted::{self, Off};
@@ -64,9 +64,21 @@ impl<O> Facts<O> {
                 stamp,
                 after,
                 told,
+                alone,
                 ..
             } => {
-                self.redo.push((txn.id, Final { stamp, after, told }));
+                let basis = if alone {
+                    Basis::Alone(told.len())
+                } else {
+                    Basis::Kept
+                };
+                let last = Final {
+                    stamp,
+                    after,
+                    told,
+                    basis,
+                };
+                self.redo.push((txn.id, last));
                 self.known.push(txn);
             }
             Message::Over { txn, aborted, .. } => {
@@ -183,23 +195,31 @@ impl<O: Operation> Head<O> {
                 stamp,
                 after,
                 told,
-            } if is_later => Some(Message::Redo {
-                round,
-                txn: Arc::clone(txn),
-                stamp: *stamp,
-                after: after.clone(),
-                told: Arc::clone(told),
-            }),
+                ..
+            } if is_later => {
+                let whole = self.settling.whole(&self.book, *id);
+                let alone = whole.is_none();
+                let (after, told) = whole.unwrap_or_else(|| (after.clone(), Arc::clone(told)));
+                Some(Message::Redo {
+                    round,
+                    txn: Arc::clone(txn),
+                    stamp: *stamp,
+                    after,
+                    told,
+                    alone,
+                })
+            }
             // With a stamp it was applied at all later slots. Without one it will be sent forward again, and may not have come
             // to that slot before.
             Entry::Prepared { txn, .. } if is_later => {
                 let known = self.finals.get(id).cloned();
-                known.map(|Final { stamp, after, told }| Message::Redo {
+                known.map(|last| Message::Redo {
                     round,
                     txn: Arc::clone(txn),
-                    stamp,
-                    after,
-                    told,
+                    stamp: last.stamp,
+                    after: last.after,
+                    told: last.told,
+                    alone: matches!(last.basis, Basis::Alone(_)),
                 })
             }
             Entry::Prepared { txn, .. } | Entry::Applied { txn, .. } => Some(known(round, txn)),
@@ -283,12 +303,21 @@ impl<O: Operation> Head<O> {
         }
         for (id, said) in all.redo {
             if matches!(self.book.get(id), Some(Entry::Prepared { .. })) {
+                let slot = self.book.slot();
+                let is_alone = |last: &Final| matches!(last.basis, Basis::Alone(_));
                 let known = self.finals.get(&id).cloned();
+                let known = known.filter(|known| !is_alone(known));
                 let mut last = known.unwrap_or(Final {
                     after: Vec::new(),
-                    told: told::after(self.book.slot(), &said.told),
+                    told: told::after(slot, &said.told),
                     ..said
                 });
+                let entry = self.book.get(id);
+                if is_alone(&last) && entry.is_some_and(|entry| entry.txn().last() == slot) {
+                    last.basis = Basis::Kept;
+                } else if is_alone(&last) {
+                    last.told = told::nothing();
+                }
                 last.after.extend(said.after);
                 self.learn_final(id, last);
                 self.redone.insert(id);

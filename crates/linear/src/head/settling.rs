@@ -2,7 +2,7 @@
 
 use super::index::Index;
 use crate::book::{Book, Entry};
-use crate::message::{Message, Outcome, Output, Predecessor, Record, To};
+use crate::message::{Ahead, Message, Outcome, Output, Predecessor, Record, To};
 use crate::planted::{self, Off};
 use crate::told;
 use crate::txn::{Operation, Stamp, TxnId};
@@ -49,12 +49,24 @@ pub(super) struct Settling {
     behind: BTreeMap<TxnId, BTreeSet<TxnId>>,
     /// The start that each node runs, as far as it is known: origins of earlier ones are gone.
     starts: BTreeMap<u16, u64>,
+    /// Of what was applied alone: what the slot after has told since.
+    rests: BTreeMap<TxnId, Rest>,
+    /// What was forgotten ahead of the slot before, which this is: messages about it may still come from there.
+    past: BTreeMap<TxnId, u16>,
 }
+
+/// Predecessors at the later slots, and what these tell the client.
+type Rest = (Vec<Predecessor>, Arc<[u8]>);
 
 impl Settling {
     /// Whether an applied transaction is known to be settled.
     pub(super) fn has(&self, txn: TxnId) -> bool {
         self.settled.contains(&txn)
+    }
+
+    /// Predecessors of a transaction of this slot that are not known to be settled, with their first slots.
+    pub(super) fn open_predecessors(&self, txn: TxnId) -> Option<&BTreeMap<TxnId, u16>> {
+        self.firsts.get(&txn)?.after.as_ref()
     }
 
     /// First slots of predecessors that are not known to be settled.
@@ -64,6 +76,44 @@ impl Settling {
             .values()
             .filter_map(|first| first.after.as_ref());
         open.flat_map(|after| after.values().copied())
+    }
+
+    pub(super) fn past(&self) -> impl Iterator<Item = (TxnId, u16)> {
+        self.past.iter().map(|(id, before)| (*id, *before))
+    }
+
+    pub(super) fn is_past(&self, txn: TxnId) -> bool {
+        self.past.contains_key(&txn) && !planted::is(Off::Past)
+    }
+
+    pub(super) fn add_past(&mut self, txn: TxnId, before: u16) {
+        self.past.insert(txn, before);
+    }
+
+    pub(super) fn drop_past(&mut self, txn: TxnId) {
+        self.past.remove(&txn);
+    }
+
+    /// The slot after has told of a transaction that is applied here.
+    pub(super) fn learn_rest(&mut self, txn: TxnId, rest: Rest) {
+        self.rests.insert(txn, rest);
+    }
+
+    /// The predecessors of an applied transaction, and what its client is told, of this slot and all later ones; `None`
+    /// as long as the slot after has not said that it keeps it.
+    pub(super) fn whole<O: Operation>(&self, book: &Book<O>, id: TxnId) -> Option<Rest> {
+        let Some(Entry::Applied {
+            after, told, alone, ..
+        }) = book.get(id)
+        else {
+            return None;
+        };
+        if !alone {
+            return Some((after.clone(), Arc::clone(told)));
+        }
+        let (more, rest) = self.rests.get(&id)?;
+        let all: BTreeSet<Predecessor> = after.iter().chain(more).copied().collect();
+        Some((all.into_iter().collect(), told::together(told, rest)))
     }
 
     /// A node runs this start of it. True if that is new.
@@ -86,10 +136,10 @@ pub(super) struct Ends<'a, O: Operation> {
 impl<O: Operation> Ends<'_, O> {
     /// A transaction is applied everywhere, and this is its first slot.
     pub(super) fn begin_to_settle(&mut self, id: TxnId) {
-        let Some(Entry::Applied { after, stamp, .. }) = self.book.get(id) else {
+        let (Some(stamp), Some((after, _))) = (self.stamp_of(id), self.at.whole(self.book, id))
+        else {
             return;
         };
-        let (after, stamp) = (after.clone(), *stamp);
         self.release_earlier(stamp);
         if self.at.settled.contains(&id) {
             self.tell_ended(id);
@@ -141,11 +191,7 @@ impl<O: Operation> Ends<'_, O> {
     fn settle(&mut self, id: TxnId) {
         let mut ready = vec![id];
         while let Some(id) = ready.pop() {
-            let after = self
-                .at
-                .firsts
-                .get(&id)
-                .and_then(|first| first.after.as_ref());
+            let after = self.at.open_predecessors(id);
             let waits = after.is_none_or(|after| !after.is_empty());
             if (waits && !planted::is(Off::Predecessors)) || !self.at.settled.insert(id) {
                 continue;
@@ -192,7 +238,12 @@ impl<O: Operation> Ends<'_, O> {
             return;
         };
         let (outcome, told) = match entry {
-            Entry::Applied { told, .. } => (Outcome::Committed, told::plain(told)),
+            Entry::Applied { .. } => {
+                let Some((_, told)) = self.at.whole(self.book, id) else {
+                    return;
+                };
+                (Outcome::Committed, told::plain(&told))
+            }
             Entry::Aborted { told, .. } => (Outcome::Aborted, Arc::clone(told)),
             _ => return,
         };
@@ -238,10 +289,7 @@ impl<O: Operation> Ends<'_, O> {
     }
 
     fn stamp_of(&self, txn: TxnId) -> Option<Stamp> {
-        match self.book.get(txn) {
-            Some(Entry::Applied { stamp, .. }) => Some(*stamp),
-            _ => None,
-        }
+        self.book.get(txn).and_then(Entry::stamp)
     }
 
     /// A transaction has this stamp: what waits for it and has a smaller one does not come after it.
@@ -375,15 +423,10 @@ impl<O: Operation> Ends<'_, O> {
     /// The slot before has forgotten it.
     pub(super) fn on_forget(&mut self, id: TxnId, slots: &Arc<[u16]>) {
         let slot = self.book.slot();
-        self.at.settled.remove(&id);
-        match self.book.get(id) {
-            Some(Entry::Forgotten { .. }) | None => {}
-            Some(_) if slots[..] == [slot] => {
-                return self.record(Record::Dropped { txn: id });
-            }
-            // No slot may lack what was applied nowhere.
-            Some(Entry::Aborted { .. }) => self.record(Record::Dropped { txn: id }),
-            Some(_) => self.record(Record::Forgotten { txn: id }),
+        self.at.drop_past(id);
+        self.drop_ended(id, slots);
+        if slots[..] == [slot] {
+            return;
         }
         let (next, first) = (slots.iter().find(|next| **next > slot), slots.first());
         let (to, message) = match (next, first) {
@@ -398,59 +441,29 @@ impl<O: Operation> Ends<'_, O> {
         self.out.push(message.gated(To::Slot(to), waits));
     }
 
-    pub(super) fn on_is_gone(&mut self, from: Option<u16>, txn: TxnId) {
-        if let Some(from) = from.filter(|_| self.book.get(txn).is_none()) {
-            self.out
-                .push(Output::SendSynced(To::Slot(from), Message::Gone { txn }));
+    /// There is nothing more to say of it here.
+    pub(super) fn drop_ended(&mut self, id: TxnId, slots: &Arc<[u16]>) {
+        let slot = self.book.slot();
+        self.at.settled.remove(&id);
+        self.at.rests.remove(&id);
+        match self.book.get(id) {
+            Some(Entry::Forgotten { .. }) | None => return,
+            // No slot may lack what was applied nowhere.
+            Some(Entry::Aborted { .. }) => self.record(Record::Dropped { txn: id }),
+            Some(_) if slots[..] == [slot] => self.record(Record::Dropped { txn: id }),
+            Some(_) => self.record(Record::Forgotten { txn: id }),
+        }
+        let next = slots.iter().find(|next| **next > slot);
+        if let Some(next) = next.filter(|_| slots.first() != Some(&slot)) {
+            let (txn, slots) = (id, Arc::clone(slots));
+            let ahead = Ahead::Forgotten { txn, slots };
+            self.out.push(Output::Beside(*next, ahead));
         }
     }
 
     pub(super) fn on_gone(&mut self, txn: TxnId) {
         if matches!(self.book.get(txn), Some(Entry::Forgotten { .. })) {
             self.record(Record::Dropped { txn });
-        }
-    }
-
-    /// What another head may lack about an ended transaction of this slot.
-    pub(super) fn settle_again(&mut self, id: TxnId, peer: u16) {
-        let Some(entry) = self.book.get(id).cloned() else {
-            return;
-        };
-        let (slot, slots) = (self.book.slot(), entry.txn().slots());
-        if entry.txn().first() != slot {
-            return;
-        }
-        let is_stop = slots.contains(&peer);
-        match &entry {
-            Entry::Forgotten { txn } if is_stop => {
-                if txn.last() == peer {
-                    self.out
-                        .push(Output::Send(To::Slot(peer), Message::IsGone { txn: id }));
-                }
-                if txn.after(slot) == Some(peer) {
-                    let slots: Arc<[u16]> = slots.into();
-                    self.on_forget(id, &slots);
-                }
-            }
-            Entry::Applied { .. } if is_stop && self.at.settled.contains(&id) => {
-                self.out
-                    .push(Output::Send(To::Slot(peer), Message::Settled { txn: id }));
-            }
-            Entry::Aborted { .. } if is_stop => {
-                self.out
-                    .push(Output::Send(To::Slot(peer), Message::Settled { txn: id }));
-            }
-            _ => {}
-        }
-        let first = self.at.firsts.get(&id);
-        let after = first.and_then(|first| first.after.as_ref());
-        let asked = after.into_iter().flatten().filter(|(_, at)| **at == peer);
-        for (txn, _) in asked {
-            if let Entry::Applied { stamp, .. } = &entry {
-                let (txn, before) = (*txn, *stamp);
-                self.out
-                    .push(Output::Send(To::Slot(peer), Message::Ask { txn, before }));
-            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Heads whose books are stored entry by entry, with keys that others hold, and slots that refuse and tell: as the kernel
 //! drives them.
 
-use super::{Head, State};
+use super::{Head, Later, State};
 use crate::told::pieces;
 use crate::{
     Access, Book, Coded, Entry, Message, Outcome, Output, Part, Stamp, To, Transaction, TxnId,
@@ -49,11 +49,20 @@ impl State<Access> for Keys {
         }
     }
 
-    fn apply(&mut self, txn: &Transaction<Access>, slot: u16, _: Stamp, later: &[u8]) -> Vec<u8> {
+    fn apply(
+        &mut self,
+        txn: &Transaction<Access>,
+        slot: u16,
+        _: Stamp,
+        later: Later<'_>,
+    ) -> Vec<u8> {
         self.applied.push(txn.id.number);
         self.known = pieces(txn.gathered())
             .map(|(_, piece)| text(piece))
             .collect();
+        let Later::Told(later) = later else {
+            panic!("no slot is beside another");
+        };
         self.later = pieces(later).map(|(_, piece)| text(piece)).collect();
         [txn.body(), format!(" at {slot};").as_bytes()].concat()
     }
@@ -97,6 +106,7 @@ impl Slot {
                 Output::Send(to, message) | Output::SendSynced(to, message) => {
                     sent.push((to, message));
                 }
+                Output::Beside(..) => {}
             }
         }
         sent

@@ -1,6 +1,6 @@
 //! Heads of three slots, driven by hand: what each puts out for one message.
 
-use super::{Head, State};
+use super::{Head, Later, State};
 use crate::told::nothing;
 use crate::{
     Book, Message, Operation, Outcome, Output, Pairs, Part, Record, Relation, Stamp, To,
@@ -40,7 +40,7 @@ impl State<Op> for Keys {
         self.0.get(key).copied()
     }
 
-    fn apply(&mut self, txn: &Transaction<Op>, slot: u16, stamp: Stamp, _: &[u8]) -> Vec<u8> {
+    fn apply(&mut self, txn: &Transaction<Op>, slot: u16, stamp: Stamp, _: Later<'_>) -> Vec<u8> {
         for part in txn.at(slot) {
             self.0.insert(part.key.clone(), stamp);
         }
@@ -74,6 +74,8 @@ impl Slot {
                 Output::Send(to, message) | Output::SendSynced(to, message) => {
                     sent.push((to, message));
                 }
+                // Each slot is at a worker of its own.
+                Output::Beside(..) => {}
             }
         }
         sent
@@ -372,6 +374,7 @@ fn a_slot_that_has_lost_something_gets_it_from_others() {
         stamp: stamp(5, 1),
         after: Vec::new(),
         told: nothing(),
+        alone: false,
     };
     assert_eq!(last.take(Some(1), redo), []);
     last.take(

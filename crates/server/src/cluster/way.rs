@@ -7,7 +7,6 @@ use super::split::can_split;
 use super::words;
 use crate::front::Front;
 use crate::front::connection::{ParsedKey, Suspended, What};
-use crate::front::transaction::apart::may_be_one;
 use crate::front::turn::Request;
 use rufous_base::limits::ROUTE_PATIENCE_US;
 use rufous_base::slot::slot_of;
@@ -180,7 +179,7 @@ impl Front {
         let (placement, mut found) = (self.kernel.placement(), Vec::new());
         spec.keys.find(args, 0, &mut found);
         let mut keys = found.iter().map(|(_, arg)| args.get(*arg as usize));
-        may_be_one(spec) && keys.all(|key| placement.lattice(key).is_none())
+        spec.goes_over_slots() && keys.all(|key| placement.lattice(key).is_none())
     }
 
     /// Why the commands queued for `EXEC` can no longer run here.

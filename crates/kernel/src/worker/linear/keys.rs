@@ -3,7 +3,7 @@
 use super::Linear;
 use super::together::Together;
 use crate::batch::Header;
-use crate::body::{self, Command, Deed, Fetched};
+use crate::body::{self, Command, Commands, Deed, Fetched};
 use crate::lock::KeyName;
 use crate::multi::Change;
 use crate::planted::{self, Planted};
@@ -14,7 +14,8 @@ use rufous_base::limits::DATABASES;
 use rufous_base::slot::slot_of;
 use rufous_base::{Args, ConnId, Now, Output};
 use rufous_linear::access::Access;
-use rufous_linear::{Stamp, State, Transaction, TxnId};
+use rufous_linear::{Later, Stamp, State, Transaction, TxnId};
+use std::sync::Arc;
 
 /// The keys of a worker's slots.
 pub(super) struct Keys<'a, P: Program> {
@@ -40,26 +41,38 @@ impl<P: Program> State<Access> for Keys<'_, P> {
     }
 
     fn refuses(&mut self, txn: &Transaction<Access>, slot: u16) -> Option<Vec<u8>> {
-        let body = txn.body();
-        let Some(commands) = body::commands(body) else {
+        let Some(commands) = self.commands(txn) else {
             return Some(NO_BODY.into());
         };
-        let mut here = commands.iter().filter(|command| command.slot == slot);
+        let mut here = commands.all.iter().filter(|command| command.slot == slot);
         here.find_map(|command| self.refuses_one(txn, command))
     }
 
     fn gather(&mut self, txn: &Transaction<Access>, slot: u16) -> Result<Vec<u8>, Vec<u8>> {
-        let commands = body::commands(txn.body()).unwrap_or_default();
-        Together::new(self, txn, slot, &commands).gather()
+        let commands = self.commands(txn).unwrap_or_default();
+        Together::new(self, txn, slot, &commands.all).gather()
     }
 
-    fn apply(&mut self, txn: &Transaction<Access>, slot: u16, _: Stamp, later: &[u8]) -> Vec<u8> {
-        let commands = body::commands(txn.body()).unwrap_or_default();
-        let here = commands.iter().filter(|command| command.slot == slot);
+    fn is_apart(&mut self, txn: &Transaction<Access>) -> bool {
+        self.commands(txn)
+            .is_some_and(|commands| commands.are_apart)
+    }
+
+    fn apply(
+        &mut self,
+        txn: &Transaction<Access>,
+        slot: u16,
+        _: Stamp,
+        later: Later<'_>,
+    ) -> Vec<u8> {
+        let commands = self.commands(txn).unwrap_or_default();
+        let here = commands.all.iter().filter(|command| command.slot == slot);
         let mut replies: Vec<Vec<u8>> = here.filter_map(|command| self.run(txn, command)).collect();
-        let mut together = Together::new(self, txn, slot, &commands);
+        let mut together = Together::new(self, txn, slot, &commands.all);
         let (more, changes) = together.run();
-        together.change(later);
+        if let Later::Told(told) = later {
+            together.change(told);
+        }
         replies.extend(more);
         leave_out(&mut replies, later.len());
         body::tell(slot, &replies, &changes)
@@ -67,6 +80,18 @@ impl<P: Program> State<Access> for Keys<'_, P> {
 }
 
 impl<P: Program> Keys<'_, P> {
+    /// The commands of a transaction; `None`: they cannot be read. Slots of this worker that it visits one after the other
+    /// read them once.
+    fn commands(&mut self, txn: &Transaction<Access>) -> Option<Arc<Commands>> {
+        let known = &mut self.worker.linear.read;
+        if let Some((_, commands)) = known.as_ref().filter(|(id, _)| *id == txn.id) {
+            return Some(Arc::clone(commands));
+        }
+        let commands = Arc::new(Commands::read(txn.body())?);
+        *known = Some((txn.id, Arc::clone(&commands)));
+        Some(commands)
+    }
+
     /// What the client is told if a command may not be executed here, or a condition fails.
     fn refuses_one(&mut self, txn: &Transaction<Access>, command: &Command) -> Option<Vec<u8>> {
         let body = txn.body();

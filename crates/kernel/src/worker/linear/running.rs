@@ -252,16 +252,40 @@ impl<P: Program> Heads<'_, P> {
 
 /// Heads.
 impl<P: Program> Heads<'_, P> {
-    /// Lets the head of a slot act, keeps what it records, and sends its messages when that is kept.
+    /// Lets the head of a slot act, and then those of other slots here that need not wait for its messages.
     fn at_seat(
         &mut self,
         now: Now,
         slot: u16,
         act: impl FnOnce(&mut Head<Access>, &mut Keys<'_, P>, &mut Outputs),
     ) {
+        let mut has_ended = self.at_one(now, slot, act);
+        while let Some((slot, ahead)) = self.worker.linear.beside.pop_front() {
+            if worker_of_slot(slot, self.worker.placement.workers()) == self.worker.id {
+                let act = |head: &mut Head<Access>, keys: &mut Keys<'_, P>, out: &mut Outputs| {
+                    head.on_ahead(ahead, keys, out);
+                };
+                has_ended |= self.at_one(now, slot, act);
+            }
+        }
+        if has_ended {
+            self.worker.serve_waiters(now);
+            self.worker.run_parked_for(now);
+        }
+        self.worker.end_long_frame();
+    }
+
+    /// Lets the head of a slot act, keeps what it records, and sends its messages when that is kept. True if it has let go of
+    /// keys.
+    fn at_one(
+        &mut self,
+        now: Now,
+        slot: u16,
+        act: impl FnOnce(&mut Head<Access>, &mut Keys<'_, P>, &mut Outputs),
+    ) -> bool {
         let takes = self.worker.chains.as_ref();
         let Some(since) = takes.and_then(|chains| chains.takes_since(now, slot)) else {
-            return;
+            return false;
         };
         let mut seat = self
             .worker
@@ -279,10 +303,12 @@ impl<P: Program> Heads<'_, P> {
         act(&mut seat.head, &mut keys, &mut out);
         let records = out.iter().filter_map(|output| match output {
             Output::Record(record) => Some(record),
-            Output::Send(..) | Output::SendSynced(..) => None,
+            _ => None,
         });
         let mut has_ended = false;
         for record in records {
+            let is_ahead = matches!(record, Record::Prepared { max: None, .. });
+            self.worker.linear.figures.ahead += u64::from(is_ahead);
             has_ended |= !matches!(record, Record::Prepared { .. });
             if let Some(id) = record.txn() {
                 self.keep_entry(now, slot, (id, seat.head.book().get(id)));
@@ -296,9 +322,15 @@ impl<P: Program> Heads<'_, P> {
             self.worker.linear.seats.insert(slot, seat);
         }
         for output in out {
-            if let Output::Send(to, message) | Output::SendSynced(to, message) = output
-                && let Some(letter) = self.letter(from, to, message)
-            {
+            let (to, message) = match output {
+                Output::Send(to, message) | Output::SendSynced(to, message) => (to, message),
+                Output::Beside(slot, ahead) => {
+                    self.worker.linear.beside.push_back((slot, ahead));
+                    continue;
+                }
+                Output::Record(_) => continue,
+            };
+            if let Some(letter) = self.letter(from, to, message) {
                 if planted::is(Planted::LettersNotAwaited) {
                     self.post(letter);
                     continue;
@@ -308,11 +340,7 @@ impl<P: Program> Heads<'_, P> {
                     .send_after(now, &[slot], self.worker.id, (Until::Logged, post));
             }
         }
-        if has_ended {
-            self.worker.serve_waiters(now);
-            self.worker.run_parked_for(now);
-        }
-        self.worker.end_long_frame();
+        has_ended
     }
 
     /// A head goes on from the book of the one before it.

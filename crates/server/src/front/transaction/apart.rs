@@ -111,14 +111,6 @@ fn slots_of(args: &Args<'_>, keys: &[(u8, u32)]) -> usize {
     slots.collect::<BTreeSet<u16>>().len()
 }
 
-/// Whether a command is a transaction if its keys are of several nodes: one of few keys that is executed as a whole, and
-/// does not wait for data. (Commands of many keys, as `DEL` and `MGET`, are executed in parts.)
-#[inline]
-pub(crate) fn may_be_one(spec: &Spec) -> bool {
-    let others = [Flags::PER_KEY, Flags::BLOCKING];
-    spec.keys.may_be_several() && !others.iter().any(|flag| spec.flags.has(*flag))
-}
-
 fn refusal(why: Refusal, name: &str) -> Failure {
     match why {
         Refusal::Keys => format!(
@@ -150,7 +142,7 @@ fn refused(told: &[u8]) -> Option<Failure> {
 #[inline]
 pub(crate) fn may_overtake(spec: &Spec, connection: &Connection) -> bool {
     let flags = [Flags::EXEC, Flags::AT_ONCE];
-    let may = || flags.iter().any(|flag| spec.flags.has(*flag)) || may_be_one(spec);
+    let may = || flags.iter().any(|flag| spec.flags.has(*flag)) || spec.goes_over_slots();
     !connection.slots.is_empty() && (may() || connection.transaction.is_begun())
 }
 
@@ -189,7 +181,7 @@ impl Apart<'_> {
             return false;
         };
         let spec = self.front.table.spec(id);
-        if request.keys.len() < 2 || !may_be_one(spec) || self.front.links().is_none() {
+        if request.keys.len() < 2 || !spec.goes_over_slots() || self.front.links().is_none() {
             return false;
         }
         let door = self.front.connection(request.conn).map(|c| c.door());

@@ -1,0 +1,194 @@
+//! Slots beside this one: one worker heads them, so what is recorded for them in one turn is kept at the same time, and
+//! each step of a transaction need not wait for the message that orders it.
+//!
+//! What is done ahead is not relied upon before the message comes, which is sent when the slot before it keeps its own part:
+//!
+//! - *Prepared* ahead, a transaction has a proposal and no maximum. Its conditions hold and its keys are taken from then on.
+//!   The message brings the maximum, which is made anew of what is kept whenever it comes again. If the slot before has
+//!   lost its part, it says so when it is asked, and the transaction is given up here as if it had never come.
+//! - *Applied* ahead, a transaction has its final stamp, which no slot can lose: all of them keep what it was made of. It
+//!   is not passed back before the message says that the slot after keeps that it was applied.
+//!
+//! - *Forgotten* ahead, it may still be on its way here, sent twice. This slot passes over it until the message that orders it to
+//!   forget has come, or the slot before has said that it has nothing of it. If the slot before has not kept that it has
+//!   forgotten it, it asks, and is told that it is unknown. The first slot does nothing ahead here: as long as it
+//!   remembers that it has forgotten it, no slot that loses the end of its log takes it for lost.
+//!
+//! A transaction is prepared ahead only where it need not wait. So transactions take keys in the order of their slots as ever.
+
+use super::settling::Ends;
+use super::{Basis, Final, Head, State};
+use crate::book::Entry;
+use crate::message::{Ahead, Message, Output, Record, To};
+use crate::planted::{self, Off};
+use crate::told;
+use crate::txn::{Operation, Stamp, Transaction, TxnId};
+use std::sync::Arc;
+
+impl<O: Operation> Head<O> {
+    /// The head of a slot beside this one has put this out for it just now ([`Output::Beside`]).
+    pub fn on_ahead(
+        &mut self,
+        ahead: Ahead<O>,
+        state: &mut impl State<O>,
+        out: &mut Vec<Output<O>>,
+    ) {
+        if self.recovery.is_some() {
+            return;
+        }
+        match ahead {
+            Ahead::Prepared { txn } => self.prepare_ahead(txn, state, out),
+            Ahead::Applied { txn, stamp, bytes } => {
+                self.apply_ahead((txn, stamp), bytes, state, out);
+            }
+            Ahead::Forgotten { txn, slots } => self.ends(out).forget_ahead(txn, &slots),
+        }
+    }
+
+    fn prepare_ahead(
+        &mut self,
+        txn: Arc<Transaction<O>>,
+        state: &mut impl State<O>,
+        out: &mut Vec<Output<O>>,
+    ) {
+        let slot = self.book.slot();
+        let is_new = self.book.get(txn.id).is_none();
+        let standing = |key: &[u8]| state.standing(key);
+        let may_admit = is_new
+            && self
+                .index
+                .may_admit(&txn, standing, |key| state.is_free(key));
+        let as_expected = |part: &crate::txn::Part<O>| {
+            let version = || state.version(&part.key);
+            part.expects.is_none_or(|expected| expected == version())
+        };
+        if !may_admit || !txn.at(slot).all(as_expected) || state.refuses(&txn, slot).is_some() {
+            return;
+        }
+        let record = Record::Prepared {
+            txn: Arc::clone(&txn),
+            proposal: self.book.clock() + 1,
+            max: None,
+        };
+        self.record(record, out);
+        if let Some(next) = txn.after(slot) {
+            out.push(Output::Beside(next, Ahead::Prepared { txn }));
+        }
+    }
+
+    fn apply_ahead(
+        &mut self,
+        (id, stamp): (TxnId, Stamp),
+        bytes: usize,
+        state: &mut impl State<O>,
+        out: &mut Vec<Output<O>>,
+    ) {
+        let Some(Entry::Prepared { .. }) = self.book.get(id) else {
+            return;
+        };
+        if !self.finals.contains_key(&id) {
+            let last = Final {
+                stamp,
+                after: Vec::new(),
+                told: told::nothing(),
+                basis: Basis::Alone(bytes),
+            };
+            self.learn_final(id, last);
+            self.go_on(state, out);
+        }
+    }
+
+    /// The message has come of a transaction that was prepared ahead of it.
+    pub(super) fn on_awaited(
+        &mut self,
+        from: Option<u16>,
+        (id, max): (TxnId, u64),
+        out: &mut Vec<Output<O>>,
+    ) {
+        let slot = self.book.slot();
+        let Some(Entry::Prepared { txn, proposal, .. }) = self.book.get(id) else {
+            return;
+        };
+        let (is_last, txn) = (txn.last() == slot, Arc::clone(txn));
+        let max = *self.maxima.entry(id).or_insert(max.max(*proposal));
+        // The stamp is made of what is recorded here, too: it waits for that, like a message.
+        if is_last && from != Some(slot) && !planted::is(Off::DecidedKept) {
+            let again = Message::Forward { txn, max };
+            out.push(Output::Send(To::Slot(slot), again));
+        } else {
+            self.pass_on(id, Basis::Kept, out);
+        }
+    }
+
+    /// The slot after has prepared it ahead of the message: it comes again, or the slot after gives it up.
+    pub(super) fn on_is_prepared(
+        &mut self,
+        from: Option<u16>,
+        id: TxnId,
+        out: &mut Vec<Output<O>>,
+    ) {
+        let Some(from) = from else {
+            return;
+        };
+        match self.book.get(id) {
+            Some(entry @ (Entry::Prepared { .. } | Entry::Applied { .. })) => {
+                let last = self.finals.get(&id).map(|last| last.stamp);
+                let Some(stamp) = entry.stamp().or(last) else {
+                    return self.pass_on(id, Basis::Unkept, out);
+                };
+                let (txn, max) = (Arc::clone(entry.txn()), stamp.time);
+                out.push(Output::Send(To::Slot(from), Message::Forward { txn, max }));
+            }
+            Some(Entry::Aborted { .. }) | None => {
+                let unprepared = Message::Unprepared { txn: id };
+                out.push(Output::Send(To::Slot(from), unprepared));
+            }
+            Some(Entry::Forgotten { .. }) => {}
+        }
+    }
+
+    /// The slot before has not prepared it.
+    pub(super) fn on_unprepared(
+        &mut self,
+        from: Option<u16>,
+        id: TxnId,
+        state: &mut impl State<O>,
+        out: &mut Vec<Output<O>>,
+    ) {
+        self.settling.drop_past(id);
+        let Some(Entry::Prepared { txn, max: None, .. }) = self.book.get(id) else {
+            return;
+        };
+        let slot = self.book.slot();
+        let (is_before, next) = (from.is_some() && from == txn.before(slot), txn.after(slot));
+        let is_awaited = !self.maxima.contains_key(&id) && !self.finals.contains_key(&id);
+        if is_before && is_awaited && !planted::is(Off::Withdrawn) {
+            self.record(Record::Dropped { txn: id }, out);
+            // It may be there, too.
+            let unprepared = Message::Unprepared { txn: id };
+            out.extend(next.map(|next| Output::Send(To::Slot(next), unprepared)));
+            self.go_on(state, out);
+        }
+    }
+
+    /// The slot before has applied it alone.
+    pub(super) fn on_is_applied(&mut self, from: Option<u16>, id: TxnId, out: &mut Vec<Output<O>>) {
+        match self.book.get(id) {
+            Some(Entry::Applied { .. }) => self.back(id, out),
+            Some(Entry::Prepared { .. } | Entry::Aborted { .. }) => {}
+            Some(Entry::Forgotten { .. }) | None => self.ends(out).tell_unknown(from, id),
+        }
+    }
+}
+
+impl<O: Operation> Ends<'_, O> {
+    fn forget_ahead(&mut self, id: TxnId, slots: &Arc<[u16]>) {
+        let slot = self.book.slot();
+        let has_ended = |entry: &Entry<O>| !matches!(entry, Entry::Prepared { .. });
+        let before = slots.iter().rfind(|before| **before < slot);
+        if let Some(before) = before.filter(|_| self.book.get(id).is_some_and(has_ended)) {
+            self.drop_ended(id, slots);
+            self.at.add_past(id, *before);
+        }
+    }
+}
