@@ -61,7 +61,7 @@ enum Piece {
     /// It is known.
     Known(Vec<u8>),
     Of(u16),
-    /// The last slot's next one.
+    /// The next one of the slot that is visited last.
     Last,
     Sum(BTreeSet<u16>),
     /// The slot of each element.
@@ -78,8 +78,6 @@ pub struct Plan {
     pieces: Vec<Piece>,
     /// It is an array of the pieces; otherwise there is one piece.
     is_list: bool,
-    /// The last slot of the keys.
-    last: u16,
 }
 
 /// A transaction while its commands are added.
@@ -100,8 +98,6 @@ struct Together {
     commands: Vec<u8>,
     /// By database and key: the name of a command that writes it, or empty.
     gathered: BTreeMap<(u8, Box<[u8]>), &'static str>,
-    /// Where the commands' slots are.
-    slots: Vec<usize>,
 }
 
 /// Whether the commands of a transaction have to be executed together, if one is this and has keys of so many slots.
@@ -119,7 +115,6 @@ impl Composer {
             plan: Plan {
                 pieces: Vec::new(),
                 is_list,
-                last: 0,
             },
             together: is_together.then(Together::default),
         }
@@ -156,7 +151,6 @@ impl Composer {
         let name = [what.name.as_bytes()].into_iter();
         let words = || name.clone().chain(args.iter_from(0)).collect::<Vec<_>>();
         if let Some(together) = &mut self.together {
-            together.slots.push(together.commands.len());
             let deed = Deed::Join { key };
             body::put(&mut together.commands, (0, at), deed, words().into_iter());
             for (db, at) in keys {
@@ -233,17 +227,15 @@ impl Composer {
         if self.body.len() > MOST_BYTES {
             return Err(Refusal::TooLarge);
         }
-        self.plan.last = slots.last().copied().unwrap_or_default();
         if let Some(together) = self.together {
-            together.write(self.plan.last, &mut self.body);
+            together.write(&mut self.body);
         }
         Ok((self.body, self.keys, self.plan))
     }
 }
 
 impl Together {
-    /// `last`: the slot that executes the commands.
-    fn write(mut self, last: u16, body: &mut Vec<u8>) {
+    fn write(self, body: &mut Vec<u8>) {
         for ((db, key), name) in &self.gathered {
             let at = At {
                 db: *db,
@@ -253,11 +245,6 @@ impl Together {
             let words: [&[u8]; 2] = [key, name.as_bytes()];
             body::put(body, (slot_of(key), at), Deed::Gather, words.into_iter());
         }
-        for at in self.slots {
-            if let Some(slot) = self.commands.get_mut(at..at + 2) {
-                slot.copy_from_slice(&last.to_be_bytes());
-            }
-        }
         body.extend_from_slice(&self.commands);
     }
 }
@@ -265,6 +252,7 @@ impl Together {
 impl Plan {
     /// The client's reply, from what the slots have told. `None`: they have told something else.
     pub fn reply(&self, told: Vec<Told<'_>>) -> Option<Output> {
+        let last = told.last().map(|told| told.slot);
         let slots = told.into_iter();
         let slots = slots.map(|told| (told.slot, told.replies.into_iter()));
         let mut slots: BTreeMap<u16, _> = slots.collect();
@@ -275,7 +263,7 @@ impl Plan {
         for piece in &self.pieces {
             let mut next = |slot: &u16| slots.get_mut(slot)?.next();
             match piece {
-                Piece::Last => put(next(&self.last)?, &mut out),
+                Piece::Last => put(next(&last?)?, &mut out),
                 piece => piece.write(&mut next, &mut out)?,
             }
         }

@@ -23,8 +23,8 @@ pub enum Deed {
     /// The key, the first word, is one of commands that are executed together; the second word is the name of one of them
     /// that writes it, or empty.
     Gather,
-    /// Executes the command, at the last slot of the transaction and on the keys that were gathered; words as for
-    /// [`Deed::Run`].
+    /// Executes the command, at the slot that the transaction visits last, whichever it is given for, and on the keys that
+    /// were gathered; words as for [`Deed::Run`].
     Join { key: u8 },
     /// The key, the only word, is missing; otherwise the client is told the second word.
     Missing,

@@ -36,6 +36,7 @@ use crate::planted::{self, Off};
 use crate::told;
 use crate::txn::{Operation, Stamp, Standing, Transaction, TxnId};
 use index::Index;
+pub use order::OTHER_ORDER;
 use recovery::Recovery;
 use settling::{Ends, Settling};
 use std::collections::{BTreeMap, BTreeSet};

@@ -15,6 +15,15 @@ pub struct Origin<O> {
     waiting: BTreeMap<TxnId, Arc<Transaction<O>>>,
 }
 
+/// A transaction whose outcome is known.
+#[derive(Clone, Debug)]
+pub struct Ended<O> {
+    pub txn: Arc<Transaction<O>>,
+    pub outcome: Outcome,
+    /// What its slots have told.
+    pub told: Arc<[u8]>,
+}
+
 impl<O: Operation> Origin<O> {
     pub fn new(node: u16, start: u64) -> Self {
         Self {
@@ -47,9 +56,10 @@ impl<O: Operation> Origin<O> {
         (txn, outcome, told): (TxnId, Outcome, Arc<[u8]>),
         from: u16,
         out: &mut Vec<Output<O>>,
-    ) -> Option<(Outcome, Arc<[u8]>)> {
+    ) -> Option<Ended<O>> {
         out.push(Output::Send(To::Slot(from), Message::Heard { txn }));
-        self.waiting.remove(&txn).map(|_| (outcome, told))
+        let txn = self.waiting.remove(&txn)?;
+        Some(Ended { txn, outcome, told })
     }
 
     /// Messages to and from the head of a slot may have been lost, or it is another one.

@@ -47,6 +47,8 @@ pub enum Off {
     Withdrawn,
     /// A stamp is used ahead of its message when the last slot keeps what it is made of.
     DecidedKept,
+    /// Transactions that visit slots in different orders do not wait for one another.
+    Orders,
     /// What was forgotten ahead is not taken for new when it comes once more.
     Past,
     /// What was applied alone is passed back when the slot after keeps it, too.
@@ -54,7 +56,7 @@ pub enum Off {
 }
 
 /// All, with their names.
-pub const ALL: [(&str, Off); 24] = [
+pub const ALL: [(&str, Off); 25] = [
     ("stamps", Off::Stamps),
     ("ties", Off::Ties),
     ("predecessors", Off::Predecessors),
@@ -79,6 +81,7 @@ pub const ALL: [(&str, Off); 24] = [
     ("decided-kept", Off::DecidedKept),
     ("rest-awaited", Off::RestAwaited),
     ("past", Off::Past),
+    ("orders", Off::Orders),
 ];
 
 #[cfg(feature = "planted-faults")]

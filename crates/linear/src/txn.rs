@@ -134,7 +134,10 @@ pub struct Transaction<O> {
     pub id: TxnId,
     /// By slot and key, one of each key.
     parts: Vec<Part<O>>,
+    /// In the order in which it visits them.
     slots: Vec<u16>,
+    /// Which order that is: transactions with the same number visit common slots in the same order.
+    order: u64,
     /// What its slots run: opaque here.
     body: Arc<[u8]>,
     /// What the slots that have admitted it up to here add for the later ones, in the frames of [`crate::told`].
@@ -158,9 +161,31 @@ impl<O> Transaction<O> {
             id,
             parts,
             slots,
+            order: 0,
             body,
             gathered,
         })
+    }
+
+    /// It visits its slots by these ranks, and those of one rank by their numbers. `order` names the ranks. Without this it
+    /// visits them by their numbers alone, which is the order 0.
+    pub fn ordered<R: Ord>(mut self, order: u64, rank: impl Fn(u16) -> R) -> Self {
+        self.slots.sort_by_cached_key(|slot| (rank(*slot), *slot));
+        self.order = order;
+        self
+    }
+
+    /// Of an order that was read; `None` if these are not its slots.
+    pub(crate) fn with_slots(mut self, order: u64, slots: Vec<u16>) -> Option<Self> {
+        let mut sorted = slots.clone();
+        sorted.sort_unstable();
+        let are_same = sorted == self.slots;
+        (self.slots, self.order) = (slots, order);
+        are_same.then_some(self)
+    }
+
+    pub fn order(&self) -> u64 {
+        self.order
     }
 
     /// What its slots run.
@@ -171,6 +196,11 @@ impl<O> Transaction<O> {
     /// What the slots up to here have added ([`crate::told::pieces`]).
     pub fn gathered(&self) -> &Arc<[u8]> {
         &self.gathered
+    }
+
+    /// The slots that it visits, in order.
+    pub fn slots(&self) -> &[u16] {
+        &self.slots
     }
 
     /// In the order of slots and keys.
@@ -216,9 +246,13 @@ impl<O: Operation> Transaction<O> {
         }
     }
 
-    /// The slots that it visits, in order.
-    pub fn slots(&self) -> &[u16] {
-        &self.slots
+    /// The same as another transaction, which no slot has seen.
+    pub fn renamed(&self, id: TxnId) -> Self {
+        Self {
+            id,
+            gathered: told::nothing(),
+            ..self.clone()
+        }
     }
 
     pub fn first(&self) -> u16 {
@@ -230,16 +264,23 @@ impl<O: Operation> Transaction<O> {
     }
 
     pub fn after(&self, slot: u16) -> Option<u16> {
-        self.slots.iter().copied().find(|other| *other > slot)
+        after(&self.slots, slot)
     }
 
     pub fn before(&self, slot: u16) -> Option<u16> {
-        self.slots.iter().copied().rfind(|other| *other < slot)
+        before(&self.slots, slot)
+    }
+
+    /// Whether it visits one of two slots behind the other.
+    pub fn is_after(&self, slot: u16, other: u16) -> bool {
+        place(&self.slots, slot) > place(&self.slots, other)
     }
 
     /// Its parts at a slot.
     pub fn at(&self, slot: u16) -> impl Iterator<Item = &Part<O>> {
-        self.parts.iter().filter(move |part| part.slot == slot)
+        let from = self.parts.partition_point(|part| part.slot < slot);
+        let parts = self.parts.get(from..).unwrap_or_default().iter();
+        parts.take_while(move |part| part.slot == slot)
     }
 
     /// The strongest relation of parts on common keys of a slot.
@@ -250,4 +291,18 @@ impl<O: Operation> Transaction<O> {
         });
         pairs.max().unwrap_or(Relation::Independent)
     }
+}
+
+fn place(slots: &[u16], slot: u16) -> Option<usize> {
+    slots.iter().position(|one| *one == slot)
+}
+
+/// The slot that is visited behind this one.
+pub(crate) fn after(slots: &[u16], slot: u16) -> Option<u16> {
+    slots.get(place(slots, slot)? + 1).copied()
+}
+
+/// The slot that is visited before this one.
+pub(crate) fn before(slots: &[u16], slot: u16) -> Option<u16> {
+    slots.get(place(slots, slot)?.checked_sub(1)?).copied()
 }

@@ -38,6 +38,7 @@ pub fn calm() -> Bounds {
         busy: 0,
         refusals: false,
         beside: false,
+        orders: false,
     }
 }
 
@@ -215,6 +216,17 @@ fn beside() -> Vec<Named> {
         near("beside, reads and writes, and the ends of logs", |of| {
             (of.access, of.heads, of.links) = (true, 2, 1);
             (of.misses, of.resends) = (3, 6);
+            (of.losses, of.always) = (2, false);
+        }),
+        near("beside, two orders", |of| {
+            (of.orders, of.heads, of.links, of.ends) = (true, 2, 1, 1);
+        }),
+        near("beside, two orders, reads and writes", |of| {
+            (of.orders, of.access, of.keys, of.txns) = (true, true, 4, 10);
+            (of.heads, of.misses, of.resends, of.busy) = (2, 4, 10, 4);
+        }),
+        near("beside, two orders, and the ends of logs", |of| {
+            (of.orders, of.access, of.heads, of.links) = (true, true, 2, 1);
             (of.losses, of.always) = (2, false);
         }),
         near("beside, typed keys", |of| {

@@ -353,7 +353,7 @@ impl Keys {
             ops.any(|op| adds(txn.id, op))
         };
         let mut slots = txn.slots().iter();
-        if slots.any(|of| *of <= slot && is_alone(*of) != added.contains_key(of)) {
+        if slots.any(|of| !txn.is_after(*of, slot) && is_alone(*of) != added.contains_key(of)) {
             return Some("it lacks what a slot has added");
         }
         let Later::Told(later) = later else {
@@ -361,7 +361,7 @@ impl Keys {
         };
         let told: BTreeSet<u16> = pieces(later).map(|(of, _)| of).collect();
         let mut slots = txn.slots().iter();
-        let is_told = slots.all(|of| told.contains(of) == (*of > slot));
+        let is_told = slots.all(|of| told.contains(of) == txn.is_after(*of, slot));
         (!is_told).then_some("it lacks what a later slot has told")
     }
 }

@@ -130,7 +130,7 @@ impl Slot {
                 ..
             } = record
             {
-                let later = rufous_linear::told::after(self.no, told);
+                let later = rufous_linear::told::after(told, |of| txn.is_after(of, self.no));
                 let later = if *alone {
                     Later::Bytes(0)
                 } else {

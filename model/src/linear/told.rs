@@ -53,6 +53,9 @@ impl World {
     /// One slot's refusal; or nothing, where a version was expected or an end was lost.
     fn is_reason(&self, id: TxnId, client: &Client) -> bool {
         let mut slots = client.txn.slots().iter();
+        if client.told[..] == *rufous_linear::OTHER_ORDER {
+            return self.bounds.orders;
+        }
         if client.told.is_empty() {
             let expects = client.txn.parts().iter().any(|part| part.expects.is_some());
             return expects || self.has_restarted_lossy;

@@ -40,6 +40,8 @@ pub struct Bounds {
     pub refusals: bool,
     /// One worker may have several slots.
     pub beside: bool,
+    /// Transactions visit slots in two orders.
+    pub orders: bool,
 }
 
 /// One end of a link.

@@ -40,7 +40,7 @@ use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
 use rufous_linear::access::Access;
 use rufous_linear::codec::Coded;
-use rufous_linear::{Ahead, Book, Entry, Head, Origin, TxnId};
+use rufous_linear::{Ahead, Book, Entry, Head, Origin, Transaction, TxnId};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -52,6 +52,9 @@ const AGAIN_LAST_US: u64 = 3_200_000;
 /// Messages about entries with more bytes are sent again this late for the first time: copies of them would keep nodes
 /// from the messages themselves.
 const LARGE: usize = 256 << 10;
+
+/// The pause of a transaction that would have waited for one that visits slots in another order.
+const REORDER_US: u64 = 3_000;
 
 /// The bits of a watcher's number at its node.
 const NUMBER_BITS: u32 = 48;
@@ -104,6 +107,8 @@ pub(super) struct Linear {
     own: Option<(NodeNo, u64)>,
     origin: Option<Origin<Access>>,
     clients: BTreeMap<TxnId, Client>,
+    /// Transactions that are begun again, each with when: they would have waited for ones of another order.
+    again: VecDeque<(u64, Option<Header>, Arc<Transaction<Access>>)>,
     /// Letters for heads and origins of this worker.
     inbox: VecDeque<(NodeNo, Letter)>,
     /// What heads have put out for the heads of other slots, if these are here.
@@ -147,6 +152,8 @@ rufous_base::figures! {
             "Transactions that slots of this node have not forgotten yet.";
         ahead("cluster_transactions_ahead", "rufous_cluster_transactions_ahead_total"):
             "Times that a slot of this node has prepared a transaction together with the slot before, ahead of its message.";
+        reordered("cluster_transactions_begun_again", "rufous_cluster_transactions_begun_again_total"):
+            "Times that a transaction of this node has begun again, as one that visits slots in another order had a key: chains have changed.";
         again("cluster_transactions_sent_again", "rufous_cluster_transactions_sent_again_total"):
             "Times that a slot or node has sent messages of a transaction again that made no progress.";
     }
@@ -156,7 +163,8 @@ impl Linear {
     /// Whether there is nothing to do, now or at a later time.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
-        self.seats.is_empty() && self.clients.is_empty() && self.open.is_empty()
+        let is_quiet = self.seats.is_empty() && self.clients.is_empty();
+        is_quiet && self.open.is_empty() && self.again.is_empty()
     }
 
     /// Whether a request for a key has to wait for a transaction.
@@ -217,12 +225,31 @@ impl Linear {
         self.give_up()
     }
 
+    /// A transaction is begun again after a while, by when the other one may be over.
+    fn begin_later(&mut self, now: Now, header: Option<Header>, txn: &Arc<Transaction<Access>>) {
+        self.figures.reordered += 1;
+        let due_us = now.mono_us + REORDER_US;
+        self.again.push_back((due_us, header, Arc::clone(txn)));
+    }
+
+    fn next_again(&mut self, now: Now) -> Option<(Option<Header>, Arc<Transaction<Access>>)> {
+        let (due_us, ..) = self.again.front()?;
+        if *due_us > now.mono_us {
+            return None;
+        }
+        let (_, header, txn) = self.again.pop_front()?;
+        Some((header, txn))
+    }
+
     /// The outcome of all that waits is unknown.
     pub(super) fn give_up(&mut self) -> Vec<Transacted> {
         let clients = std::mem::take(&mut self.clients).into_values();
-        let lost = clients.filter_map(|client| {
+        let clients = clients.map(|client| client.header);
+        let again = std::mem::take(&mut self.again).into_iter();
+        let again = again.map(|(_, header, _)| header);
+        let lost = clients.chain(again).filter_map(|header| {
             Some(Transacted {
-                header: client.header?,
+                header: header?,
                 is_committed: None,
                 told: Arc::default(),
             })
@@ -395,7 +422,7 @@ impl Linear {
             .values()
             .map(|seat| seat.head.book().iter().count());
         LinearFigures {
-            waiting: self.clients.len() as u64,
+            waiting: (self.clients.len() + self.again.len()) as u64,
             prepared: open.sum::<usize>() as u64,
             ..self.figures
         }

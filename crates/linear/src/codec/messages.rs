@@ -177,6 +177,8 @@ fn recovery<O: Coded>(kind: u8, from: &mut &[u8]) -> Option<Message<O>> {
 /// In their order.
 fn slots(from: &mut &[u8]) -> Option<Arc<[u16]>> {
     let slots: Vec<u16> = all(from)?;
-    let are_slots = !slots.is_empty() && slots.is_sorted_by(|a, b| a < b);
+    let mut sorted = slots.clone();
+    sorted.sort_unstable();
+    let are_slots = !slots.is_empty() && sorted.is_sorted_by(|a, b| a < b);
     are_slots.then(|| slots.into())
 }

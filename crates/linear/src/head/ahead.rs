@@ -185,10 +185,10 @@ impl<O: Operation> Ends<'_, O> {
     fn forget_ahead(&mut self, id: TxnId, slots: &Arc<[u16]>) {
         let slot = self.book.slot();
         let has_ended = |entry: &Entry<O>| !matches!(entry, Entry::Prepared { .. });
-        let before = slots.iter().rfind(|before| **before < slot);
+        let before = crate::txn::before(slots, slot);
         if let Some(before) = before.filter(|_| self.book.get(id).is_some_and(has_ended)) {
             self.drop_ended(id, slots);
-            self.at.add_past(id, *before);
+            self.at.add_past(id, before);
         }
     }
 }

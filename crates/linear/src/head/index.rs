@@ -4,6 +4,8 @@
 //! It is made of the book, the queue and the final stamps, and holds nothing else. What waits for another transaction is
 //! looked at again when that one moves.
 
+mod conflicts;
+
 use crate::book::{Book, Entry};
 use crate::message::Record;
 use crate::planted::{self, Off};
@@ -76,6 +78,8 @@ pub(super) struct Index<O: Operation> {
     queue: BTreeMap<u64, Waiting<O>>,
     numbers: BTreeMap<TxnId, u64>,
     arrivals: u64,
+    /// How many of those that are open or wait visit slots in which order.
+    orders: BTreeMap<u64, usize>,
     blocked: BTreeMap<TxnId, BTreeSet<Blocked>>,
     to_admit: BTreeSet<u64>,
     /// Numbers in the queue of those whose keys are held by other than transactions.
@@ -101,6 +105,7 @@ impl<O: Operation> Index<O> {
             queue: BTreeMap::new(),
             numbers: BTreeMap::new(),
             arrivals: 0,
+            orders: BTreeMap::new(),
             blocked: BTreeMap::new(),
             to_admit: BTreeSet::new(),
             not_free: BTreeSet::new(),
@@ -177,13 +182,26 @@ impl<O: Operation> Index<O> {
                 }
             }
         }
-        self.open.insert(txn.id, (Arc::clone(txn), place));
+        let before = self.open.insert(txn.id, (Arc::clone(txn), place));
+        if before.is_none() {
+            *self.orders.entry(txn.order()).or_default() += 1;
+        }
+    }
+
+    fn forget_order(&mut self, order: u64) {
+        if let Some(count) = self.orders.get_mut(&order) {
+            *count -= 1;
+            if *count == 0 {
+                self.orders.remove(&order);
+            }
+        }
     }
 
     fn drop_open(&mut self, id: TxnId) {
         let Some((txn, place)) = self.open.remove(&id) else {
             return;
         };
+        self.forget_order(txn.order());
         for part in txn.at(self.slot) {
             self.change(part, |at| match place {
                 Place::Prepared(least) => {
@@ -234,6 +252,7 @@ impl<O: Operation> Index<O> {
             at.arrived.insert(number, txn.id);
         }
         self.numbers.insert(txn.id, number);
+        *self.orders.entry(txn.order()).or_default() += 1;
         self.queue.insert(number, Waiting { txn, max });
         self.to_admit.insert(number);
     }
@@ -255,12 +274,12 @@ impl<O: Operation> Index<O> {
     }
 
     /// Takes the first waiting transaction that conflicts with none that is prepared or waits before it, and whose keys are
-    /// free.
+    /// free; or one that depends on one of another order, for which it must not wait: that is the second value.
     pub(super) fn next_to_admit(
         &mut self,
         standing: impl Fn(&[u8]) -> Option<Standing<O>>,
         is_free: impl Fn(&[u8]) -> bool,
-    ) -> Option<Waiting<O>> {
+    ) -> Option<(Waiting<O>, bool)> {
         while let Some(number) = self.to_admit.pop_first() {
             let Some(txn) = self
                 .queue
@@ -269,6 +288,9 @@ impl<O: Operation> Index<O> {
             else {
                 continue;
             };
+            if self.clashes(number, &txn) {
+                return Some((self.take(number)?, true));
+            }
             match self.conflict(number, &txn, &standing) {
                 Some(with) => {
                     let blocked = self.blocked.entry(with).or_default();
@@ -279,7 +301,7 @@ impl<O: Operation> Index<O> {
                 {
                     self.not_free.insert(number);
                 }
-                None => return self.take(number),
+                None => return Some((self.take(number)?, false)),
             }
         }
         None
@@ -296,12 +318,14 @@ impl<O: Operation> Index<O> {
         let mut parts = txn.at(self.slot);
         !knows
             && parts.all(|part| is_free(&part.key))
+            && !self.clashes(u64::MAX, txn)
             && self.conflict(u64::MAX, txn, &standing).is_none()
     }
 
     fn take(&mut self, number: u64) -> Option<Waiting<O>> {
         let waiting = self.queue.remove(&number)?;
         self.numbers.remove(&waiting.txn.id);
+        self.forget_order(waiting.txn.order());
         for part in waiting.txn.at(self.slot) {
             self.change(part, |at| {
                 at.waiting.release(part);
@@ -310,67 +334,6 @@ impl<O: Operation> Index<O> {
         }
         self.wake(waiting.txn.id);
         Some(waiting)
-    }
-
-    /// A transaction that a waiting one conflicts with.
-    fn conflict(
-        &mut self,
-        number: u64,
-        txn: &Transaction<O>,
-        standing: &impl Fn(&[u8]) -> Option<Standing<O>>,
-    ) -> Option<TxnId> {
-        if planted::is(Off::Waiting) {
-            return None;
-        }
-        for part in txn.at(self.slot) {
-            let Some(at) = self.keys.get(&part.key) else {
-                continue;
-            };
-            let standing = standing(&part.key);
-            self.compared += 2;
-            let is_conflict = |relation| relation == Relation::Conflicting;
-            if is_conflict(at.prepared.relation(part, standing.as_ref())) {
-                // In whatever state: that is one more than enough to wait for.
-                let prepared = at.order.iter().map(|least| least.txn);
-                let with = self.first_of(prepared, |other| {
-                    is_conflict(txn.relation(other, self.slot))
-                });
-                self.compared += with.1;
-                if with.0.is_some() {
-                    return with.0;
-                }
-            }
-            if is_conflict(at.waiting.relation(part, standing.as_ref())) {
-                let earlier = at.arrived.range(..number).map(|(_, id)| *id);
-                let with =
-                    self.first_of(earlier, |other| is_conflict(txn.relation(other, self.slot)));
-                self.compared += with.1;
-                if with.0.is_some() {
-                    return with.0;
-                }
-            }
-        }
-        None
-    }
-
-    /// The first of these transactions for which something holds, and how many were looked at.
-    fn first_of(
-        &self,
-        ids: impl Iterator<Item = TxnId>,
-        holds: impl Fn(&Transaction<O>) -> bool,
-    ) -> (Option<TxnId>, u64) {
-        let mut looked = 0;
-        for id in ids {
-            looked += 1;
-            let number = self.numbers.get(&id);
-            let waiting = number.and_then(|number| self.queue.get(number));
-            let open = self.open.get(&id).map(|(txn, _)| txn);
-            let txn = open.or(waiting.map(|waiting| &waiting.txn));
-            if txn.is_some_and(|txn| holds(txn)) {
-                return (Some(id), looked);
-            }
-        }
-        (None, looked)
     }
 }
 

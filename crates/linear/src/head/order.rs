@@ -8,6 +8,10 @@ use crate::told;
 use crate::txn::{Operation, Stamp, Transaction, TxnId};
 use std::sync::Arc;
 
+/// What is told of a transaction that was aborted as it would have waited for one that visits slots in another order: the
+/// two could wait for each other. Nothing else is told like that. Its origin begins it again, in the order of now.
+pub const OTHER_ORDER: &[u8] = b"other order";
+
 impl<O: Operation> Head<O> {
     /// Admits and applies what can be.
     pub(super) fn go_on(&mut self, state: &mut impl State<O>, out: &mut Vec<Output<O>>) {
@@ -21,9 +25,13 @@ impl<O: Operation> Head<O> {
         let next = self
             .index
             .next_to_admit(|key| state.standing(key), |key| state.is_free(key));
-        let Some(Waiting { txn, max }) = next else {
+        let Some((Waiting { txn, max }, clashes)) = next else {
             return false;
         };
+        if clashes {
+            self.abort(txn, OTHER_ORDER.into(), out);
+            return true;
+        }
         let as_expected = |expects: Option<Option<Stamp>>, key: &[u8]| {
             expects.is_none_or(|version| version == state.version(key))
         };

@@ -183,9 +183,9 @@ impl<O: Operation> Head<O> {
         let Some(from) = from else {
             return;
         };
-        let is_later = from > self.book.slot();
+        let slot = self.book.slot();
         let queued = self.index.waiting().map(|waiting| &waiting.txn);
-        let theirs = queued.filter(|txn| txn.slots().contains(&from) && !is_later);
+        let theirs = queued.filter(|txn| txn.is_after(slot, from) && txn.slots().contains(&from));
         let mut facts: Vec<Message<O>> = theirs.map(|txn| known(round, txn)).collect();
         let theirs = self.book.iter();
         let theirs = theirs.filter(|(_, entry)| entry.txn().slots().contains(&from));
@@ -196,7 +196,7 @@ impl<O: Operation> Head<O> {
                 after,
                 told,
                 ..
-            } if is_later => {
+            } if txn.is_after(from, slot) => {
                 let whole = self.settling.whole(&self.book, *id);
                 let alone = whole.is_none();
                 let (after, told) = whole.unwrap_or_else(|| (after.clone(), Arc::clone(told)));
@@ -211,7 +211,7 @@ impl<O: Operation> Head<O> {
             }
             // With a stamp it was applied at all later slots. Without one it will be sent forward again, and may not have come
             // to that slot before.
-            Entry::Prepared { txn, .. } if is_later => {
+            Entry::Prepared { txn, .. } if txn.is_after(from, slot) => {
                 let known = self.finals.get(id).cloned();
                 known.map(|last| Message::Redo {
                     round,
@@ -302,18 +302,18 @@ impl<O: Operation> Head<O> {
             }
         }
         for (id, said) in all.redo {
-            if matches!(self.book.get(id), Some(Entry::Prepared { .. })) {
+            if let Some(Entry::Prepared { txn, .. }) = self.book.get(id) {
+                let txn = Arc::clone(txn);
                 let slot = self.book.slot();
                 let is_alone = |last: &Final| matches!(last.basis, Basis::Alone(_));
                 let known = self.finals.get(&id).cloned();
                 let known = known.filter(|known| !is_alone(known));
                 let mut last = known.unwrap_or(Final {
                     after: Vec::new(),
-                    told: told::after(slot, &said.told),
+                    told: told::after(&said.told, |of| txn.is_after(of, slot)),
                     ..said
                 });
-                let entry = self.book.get(id);
-                if is_alone(&last) && entry.is_some_and(|entry| entry.txn().last() == slot) {
+                if is_alone(&last) && txn.last() == slot {
                     last.basis = Basis::Kept;
                 } else if is_alone(&last) {
                     last.told = told::nothing();

@@ -5,7 +5,7 @@ use crate::book::{Book, Entry};
 use crate::message::{Ahead, Message, Outcome, Output, Predecessor, Record, To};
 use crate::planted::{self, Off};
 use crate::told;
-use crate::txn::{Operation, Stamp, TxnId};
+use crate::txn::{Operation, Stamp, TxnId, after};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -428,11 +428,11 @@ impl<O: Operation> Ends<'_, O> {
         if slots[..] == [slot] {
             return;
         }
-        let (next, first) = (slots.iter().find(|next| **next > slot), slots.first());
+        let (next, first) = (after(slots, slot), slots.first());
         let (to, message) = match (next, first) {
             (Some(next), _) => {
                 let slots = Arc::clone(slots);
-                (*next, Message::Forget { txn: id, slots })
+                (next, Message::Forget { txn: id, slots })
             }
             (None, Some(first)) if *first != slot => (*first, Message::Gone { txn: id }),
             _ => return,
@@ -453,11 +453,10 @@ impl<O: Operation> Ends<'_, O> {
             Some(_) if slots[..] == [slot] => self.record(Record::Dropped { txn: id }),
             Some(_) => self.record(Record::Forgotten { txn: id }),
         }
-        let next = slots.iter().find(|next| **next > slot);
-        if let Some(next) = next.filter(|_| slots.first() != Some(&slot)) {
+        if let Some(next) = after(slots, slot).filter(|_| slots.first() != Some(&slot)) {
             let (txn, slots) = (id, Arc::clone(slots));
             let ahead = Ahead::Forgotten { txn, slots };
-            self.out.push(Output::Beside(*next, ahead));
+            self.out.push(Output::Beside(next, ahead));
         }
     }
 

@@ -44,7 +44,11 @@ impl<P: Program> State<Access> for Keys<'_, P> {
         let Some(commands) = self.commands(txn) else {
             return Some(NO_BODY.into());
         };
-        let mut here = commands.all.iter().filter(|command| command.slot == slot);
+        let is_here = |command: &&Command| match command.deed {
+            Deed::Join { .. } => txn.last() == slot,
+            _ => command.slot == slot,
+        };
+        let mut here = commands.all.iter().filter(is_here);
         here.find_map(|command| self.refuses_one(txn, command))
     }
 

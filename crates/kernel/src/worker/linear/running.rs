@@ -12,7 +12,10 @@ use rufous_base::slot::{slot_of, worker_of_slot};
 use rufous_base::{Now, Until, WorkerId};
 use rufous_chain::Peer;
 use rufous_linear::access::Access;
-use rufous_linear::{Head, Message, Outcome, Output, Part, Record, To, Transaction, TxnId};
+use rufous_linear::origin::Ended;
+use rufous_linear::{
+    Head, Message, OTHER_ORDER, Outcome, Output, Part, Record, To, Transaction, TxnId,
+};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -54,25 +57,45 @@ impl<P: Program> Heads<'_, P> {
                 .and_then(|(own, _)| mapping.members.get(&own));
             own.is_some()
         });
-        let Some(origin) = self.worker.linear.origin.as_mut().filter(|_| is_member) else {
+        let Some(id) = is_member.then(|| self.next_id()).flatten() else {
             return false;
         };
-        let mut id = origin.next_id();
-        id.number = id.number << WORKER_BITS | u64::from(self.worker.id.0);
         let Some(txn) = Transaction::new(id, parts.collect(), body.into()) else {
             return false;
         };
+        self.worker.linear.figures.begun += u64::from(header.is_some());
+        self.submit(header.copied(), txn);
+        true
+    }
+
+    /// Sends a transaction to its first slot. It visits slots by the workers that head them now.
+    fn submit(&mut self, header: Option<Header>, txn: Transaction<Access>) {
+        let txn = match self.mapping() {
+            Some(mapping) => txn.ordered(mapping.epoch, |slot| {
+                let head = mapping.chains.of(slot).head();
+                let member = head.and_then(|head| mapping.members.get(&head));
+                (head, member.map(|member| member.worker_of(slot)))
+            }),
+            None => txn,
+        };
         let client = Client {
-            header: header.copied(),
+            header,
             first: txn.first(),
             is_large: txn.body().len() > LARGE,
         };
+        self.worker.linear.clients.insert(txn.id, client);
         let mut out = Vec::new();
-        origin.on_submit(Arc::new(txn), &mut out);
-        self.worker.linear.figures.begun += u64::from(header.is_some());
-        self.worker.linear.clients.insert(id, client);
+        if let Some(origin) = &mut self.worker.linear.origin {
+            origin.on_submit(Arc::new(txn), &mut out);
+        }
         self.post_all(out);
-        true
+    }
+
+    /// The identity of the next transaction of this worker.
+    fn next_id(&mut self) -> Option<TxnId> {
+        let mut id = self.worker.linear.origin.as_mut()?.next_id();
+        id.number = id.number << WORKER_BITS | u64::from(self.worker.id.0);
+        Some(id)
     }
 
     /// A letter of a worker of another node.
@@ -185,7 +208,7 @@ impl<P: Program> Heads<'_, P> {
             (Place::Slot { slot, .. }, message) => self.at_seat(now, slot, |head, keys, out| {
                 head.on_message(from, message, keys, out);
             }),
-            (Place::Origin, message) => self.on_outcome(from, message),
+            (Place::Origin, message) => self.on_outcome(now, from, message),
         }
     }
 
@@ -220,7 +243,7 @@ impl<P: Program> Heads<'_, P> {
         reaches && is_from
     }
 
-    fn on_outcome(&mut self, from: Option<u16>, message: Message<Access>) {
+    fn on_outcome(&mut self, now: Now, from: Option<u16>, message: Message<Access>) {
         let (Some(origin), Some(slot)) = (&mut self.worker.linear.origin, from) else {
             return;
         };
@@ -231,7 +254,11 @@ impl<P: Program> Heads<'_, P> {
         let ended = origin.on_outcome((txn, outcome, told), slot, &mut out);
         self.post_all(out);
         let client = self.worker.linear.clients.remove(&txn);
-        if let (Some((outcome, told)), Some(client)) = (ended, client) {
+        if let (Some(Ended { txn, outcome, told }), Some(client)) = (ended, client) {
+            if told[..] == *OTHER_ORDER {
+                self.worker.linear.begin_later(now, client.header, &txn);
+                return;
+            }
             let Some(header) = client.header else {
                 return;
             };
@@ -415,6 +442,11 @@ impl<P: Program> Heads<'_, P> {
 
     /// Sends messages again of transactions that make no progress, if it is time. To be called periodically.
     pub(in crate::worker) fn look_after(&mut self, now: Now) {
+        while let Some((header, txn)) = self.worker.linear.next_again(now) {
+            if let Some(id) = self.next_id() {
+                self.submit(header, txn.renamed(id));
+            }
+        }
         if self.worker.linear.is_idle() || !self.worker.linear.is_due(now) {
             return;
         }

@@ -1,5 +1,7 @@
 //! Workers of two nodes, driven by hand: the test carries their letters.
 
+mod stops;
+
 use super::*;
 use crate::batch::Door;
 use crate::body::{self, At, Deed};
@@ -293,44 +295,6 @@ fn both_nodes_execute_it_and_forget_it() {
         (figures.begun, figures.committed, figures.waiting),
         (1, 1, 0)
     );
-}
-
-/// Slots that follow one another here are prepared, and execute it, in one turn each: what all of them record is kept at
-/// the same time.
-#[test]
-fn a_node_keeps_what_all_its_slots_record_at_the_same_time() {
-    let turns = |count: usize| {
-        let mut pair = Pair::unmapped();
-        let keys: Vec<Vec<u8>> = (0..count).map(|n| format!("k{n}").into()).collect();
-        let chains: Vec<(&[u8], &[u16], Option<u16>)> =
-            keys.iter().map(|key| (&key[..], &[1][..], None)).collect();
-        pair.map(1, &chains);
-        let mut body = body::begin();
-        for key in &keys {
-            let words = [&b"SET"[..], b"set", key, b"1"];
-            let at = (slot_of(key), AT);
-            body::put(&mut body, at, Deed::Run { key: 1 }, words.into_iter());
-        }
-        let written = keys.iter().map(|key| (&key[..], true));
-        let begun = pair.workers[0].begin_transacting(Some(&header(0, FIRST)), written, body);
-        assert!(begun);
-        pair.turn();
-        let (from, Posted { letter, .. }) = pair.letters.remove(0);
-        pair.workers[1].on_letter(pair.now, NodeNo(from as u16), letter);
-        let mut turns = 0;
-        while pair.letters.is_empty() {
-            turns += 1;
-            assert!(turns < 100, "it does not end");
-            pair.turn_once();
-        }
-        pair.deliver_all();
-        assert_eq!(pair.ended.len(), 1);
-        assert!(keys.iter().all(|key| pair.has(1, key)));
-        let figures = pair.workers[1].linear_figures();
-        assert_eq!((figures.ahead, pair.books()), (count as u64 - 1, 0));
-        turns
-    };
-    assert_eq!(turns(20), turns(2));
 }
 
 /// Also where letters are lost and sent again, at any place.

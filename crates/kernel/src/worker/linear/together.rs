@@ -102,8 +102,8 @@ impl<'a, 'w, P: Program> Together<'a, 'w, P> {
     pub(super) fn run(&mut self) -> (Vec<Vec<u8>>, Changes) {
         let joined = self.commands.iter();
         let joined = joined.filter(|command| matches!(command.deed, Deed::Join { .. }));
-        let joined: Vec<&Command> = joined.filter(|c| c.slot == self.slot).collect();
-        if joined.is_empty() {
+        let joined: Vec<&Command> = joined.collect();
+        if joined.is_empty() || self.txn.last() != self.slot {
             return Default::default();
         }
         let now = self.keys.now;

@@ -1,0 +1,85 @@
+//! Stops: a transaction visits the slots of a worker one after the other, in an order that goes by the mapping.
+
+use super::*;
+
+/// Its slots prepare it in one turn, execute it in one, and forget it: what all of them record is kept at the same time.
+#[test]
+fn a_node_keeps_what_all_its_slots_record_at_the_same_time() {
+    let turns = |count: usize| {
+        let mut pair = Pair::unmapped();
+        let keys: Vec<Vec<u8>> = (0..count).map(|n| format!("k{n}").into()).collect();
+        // Slots of the other node are between them.
+        let node = |n: usize| &[[0], [1]][n % 2][..];
+        let chains = keys.iter().enumerate();
+        let chains = chains.map(|(n, key)| (&key[..], node(n), None));
+        pair.map(1, &chains.collect::<Vec<_>>());
+        let mut body = body::begin();
+        for key in &keys {
+            let words = [&b"SET"[..], b"set", key, b"1"];
+            let at = (slot_of(key), AT);
+            body::put(&mut body, at, Deed::Run { key: 1 }, words.into_iter());
+        }
+        let written = keys.iter().map(|key| (&key[..], true));
+        let begun = pair.workers[0].begin_transacting(Some(&header(0, FIRST)), written, body);
+        assert!(begun);
+        let mut turns = 0;
+        while pair.ended.is_empty() {
+            turns += 1;
+            assert!(turns < 200, "it does not end");
+            pair.turn_once();
+            for (from, Posted { to, letter }) in std::mem::take(&mut pair.letters) {
+                let from = NodeNo(from as u16);
+                pair.workers[usize::from(to.node.0)].on_letter(pair.now, from, letter);
+            }
+        }
+        pair.deliver_all();
+        for (n, key) in keys.iter().enumerate() {
+            assert!(pair.has(n % 2, key));
+        }
+        let ahead = |no: usize| pair.workers[no].linear_figures().ahead;
+        assert_eq!((ahead(0) + ahead(1), pair.books()), (count as u64 - 2, 0));
+        turns
+    };
+    assert_eq!(turns(40), turns(4));
+}
+
+/// Two mappings give two orders, in which two transactions could wait for each other. The later one is begun again.
+#[test]
+fn transactions_of_different_mappings_do_not_wait_for_each_other() {
+    let chains: [(&[u8], &[u16], Option<u16>); 2] = [(FIRST, &[0], None), (LAST, &[1], None)];
+    let mut pair = Pair::new();
+    pair.begin(None);
+    assert_eq!(pair.books(), 1);
+    pair.map(2, &chains);
+    pair.begin(None);
+    let begun_again = |pair: &Pair| pair.workers[0].linear_figures().reordered;
+    assert_eq!(
+        (begun_again(&pair), pair.books(), pair.ended.len()),
+        (1, 2, 0)
+    );
+    let waiting = pair.workers[0].linear_figures().waiting;
+    assert_eq!(waiting, 2, "no client has an answer");
+    pair.deliver_all();
+    assert_eq!(pair.ended.len(), 1);
+    pair.wait(REORDER_US);
+    pair.deliver_all();
+    let ends: Vec<_> = pair.ended.iter().map(|end| end.is_committed).collect();
+    assert_eq!(ends, [Some(true), Some(true)]);
+    assert_eq!((begun_again(&pair), pair.books()), (1, 0));
+}
+
+/// A node that ends does not know what becomes of them, as of all that waits.
+#[test]
+fn what_is_to_begin_again_is_given_up_with_the_rest() {
+    let chains: [(&[u8], &[u16], Option<u16>); 2] = [(FIRST, &[0], None), (LAST, &[1], None)];
+    let mut pair = Pair::new();
+    pair.begin(None);
+    pair.map(2, &chains);
+    pair.begin(None);
+    let given_up = Heads {
+        worker: &mut pair.workers[0],
+    }
+    .give_up();
+    assert_eq!(given_up, 2);
+    assert!(pair.workers[0].linear.again.is_empty());
+}
