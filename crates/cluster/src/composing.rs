@@ -196,7 +196,7 @@ impl Composer {
                 of.push(args.get(*arg as usize + 1));
             }
             if shape == Shape::PairsIfMissing {
-                let found: [&[u8]; 2] = [key, b":0\r\n"];
+                let found: [&[u8]; 2] = [key, if at.quiet { b"+OK\r\n" } else { b":0\r\n" }];
                 let to = (slot_of(key), at);
                 body::put(&mut self.body, to, Deed::Missing, found.into_iter());
             }
@@ -209,6 +209,7 @@ impl Composer {
         let each = keys.iter().map(|(_, at)| slot_of(args.get(*at as usize)));
         self.plan.pieces.push(match shape {
             Shape::Whole => return Err(Refusal::Keys),
+            _ if at.quiet => Piece::Same(slots),
             Shape::Sum => Piece::Sum(slots),
             Shape::Elements => Piece::Elements(each.collect()),
             Shape::Pairs => Piece::Same(slots),

@@ -413,11 +413,17 @@ impl Spec {
     }
 
     /// Whether a command is a transaction if its keys are of several nodes, or of slots with copies: one of few keys that is
-    /// executed as a whole, and does not wait for data. (Commands of many keys, as `DEL` and `MGET`, are executed in parts.)
+    /// executed as a whole, and does not wait for data. (Commands that read many keys, as `MGET`, are executed in parts.)
     #[inline]
     pub fn goes_over_slots(&self) -> bool {
         let others = [Flags::PER_KEY, Flags::BLOCKING];
         self.keys.may_be_several() && !others.iter().any(|flag| self.flags.has(*flag))
+    }
+
+    /// Whether it deletes many keys. That is a transaction, too, as long as they are not too many for one.
+    #[inline]
+    pub fn deletes_each(&self) -> bool {
+        self.flags.has(Flags::PER_KEY) && self.flags.has(Flags::WRITE)
     }
 
     /// The access-control categories that follow from group and flags.

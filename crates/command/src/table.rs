@@ -317,6 +317,29 @@ mod tests {
         assert!(said(snapshot).starts_with("-MISCONF The last snapshot failed: full."));
     }
 
+    /// So they are sent again where they came too early to be one, instead of being refused for good.
+    #[test]
+    fn commands_on_values_of_several_keys_go_over_slots() {
+        let goes = |name: &str| {
+            let id = DataCommands::find(name.as_bytes()).expect("a command");
+            DataCommands::goes_over_slots(id)
+        };
+        for name in [
+            "COPY",
+            "RENAME",
+            "RENAMENX",
+            "MSET",
+            "SMOVE",
+            "SINTERSTORE",
+            "LMOVE",
+        ] {
+            assert!(goes(name), "{name}");
+        }
+        for name in ["GET", "MGET", "BLMOVE"] {
+            assert!(!goes(name), "{name}");
+        }
+    }
+
     #[test]
     fn every_command_is_found_by_its_name_in_any_case() {
         let table = Table::new(data_commands().map(|c| &c.spec).collect());

@@ -3,8 +3,8 @@
 //! ```text
 //! id           node u16, start u64, number u64, big-endian: names of entries sort as identities do
 //! stamp        varint time, id
-//! transaction  id, body, gathered, count, parts: varint slot, key, count, operations, expected version; varint order, and
-//!              unless that is 0, count, slots in the order of visits
+//! transaction  id, body, gathered, count, parts: varint slot, key, count, operations, expected version. With an order of its
+//!              own, before the count: 0, varint order, count, slots
 //! expected     0: none | 1: never written | 2, stamp
 //! entry        1 prepared: transaction, proposal, 0 or 1 with the maximum | 2 applied: transaction, stamp, after, told
 //!              3 aborted: transaction, told | 4 forgotten: transaction | 5 applied, alone: as 2
@@ -271,22 +271,25 @@ impl<O: Coded> Coded for Transaction<O> {
         self.id.encode(out);
         put_bytes(out, self.body());
         put_bytes(out, self.gathered());
-        put_all(out, self.parts());
-        self.order().encode(out);
         if self.order() > 0 {
+            out.push(0);
+            self.order().encode(out);
             put_all(out, self.slots());
         }
+        put_all(out, self.parts());
     }
 
     fn decode(from: &mut &[u8]) -> Option<Self> {
         let id = TxnId::decode(from)?;
         let (body, gathered) = (bytes(from)?, bytes(from)?);
-        let parts = all(from)?;
-        let txn = Self::of_sorted(id, parts, body.into(), gathered.into())?;
-        match u64::decode(from)? {
-            0 => Some(txn),
-            order => txn.with_slots(order, all(from)?),
+        let whole = |parts| Self::of_sorted(id, parts, body.into(), gathered.into());
+        let parts: Vec<Part<O>> = all(from)?;
+        if !parts.is_empty() {
+            return whole(parts);
         }
+        let (order, slots) = (u64::decode(from)?, all(from)?);
+        let txn = whole(all(from)?)?.with_slots(order, slots);
+        txn.filter(|_| order > 0)
     }
 }
 

@@ -25,86 +25,26 @@ mod many_tests;
 mod order;
 mod recovery;
 mod settling;
+mod state;
 #[cfg(test)]
 mod stored_tests;
 #[cfg(test)]
 mod tests;
 
 use crate::book::{Book, Entry};
-use crate::message::{Message, Output, Predecessor, Record, To};
+use crate::message::{Ahead, Message, Output, Predecessor, Record, To};
 use crate::planted::{self, Off};
 use crate::told;
-use crate::txn::{Operation, Stamp, Standing, Transaction, TxnId};
+use crate::txn::{Operation, Stamp, Transaction, TxnId};
+use again::Again;
+use ahead::Beside;
 use index::Index;
 pub use order::OTHER_ORDER;
 use recovery::Recovery;
 use settling::{Ends, Settling};
+pub use state::{Later, State};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// The keys of a slot.
-pub trait State<O: Operation> {
-    /// The stamp of the last transaction that has written the key.
-    fn version(&self, key: &[u8]) -> Option<Stamp>;
-
-    /// What of the key's state matters to independence, if anything is known of it.
-    fn standing(&self, key: &[u8]) -> Option<Standing<O>> {
-        let _ = key;
-        None
-    }
-
-    /// Whether nothing but transactions holds the key now: others wait to be admitted, until [`Head::on_free`].
-    fn is_free(&self, key: &[u8]) -> bool {
-        let _ = key;
-        true
-    }
-
-    /// Looks at a transaction that would be admitted at the slot. `Some`: it is aborted, and its client is told why.
-    fn refuses(&mut self, txn: &Transaction<O>, slot: u16) -> Option<Vec<u8>> {
-        let _ = (txn, slot);
-        None
-    }
-
-    /// What the slot adds to a transaction that it admits, for the later slots. A key of it that nothing else may write
-    /// meanwhile is the same when the transaction is applied. `Err`: it is aborted, and its client is told why.
-    fn gather(&mut self, txn: &Transaction<O>, slot: u16) -> Result<Vec<u8>, Vec<u8>> {
-        let _ = (txn, slot);
-        Ok(Vec::new())
-    }
-
-    /// Whether each slot applies its parts by itself: it adds nothing, and needs nothing of what others add or tell.
-    fn is_apart(&mut self, txn: &Transaction<O>) -> bool {
-        let _ = txn;
-        false
-    }
-
-    /// Applies the parts of a transaction at the slot, and returns what its client is told of them.
-    fn apply(&mut self, txn: &Transaction<O>, slot: u16, stamp: Stamp, later: Later<'_>)
-    -> Vec<u8>;
-}
-
-/// What later slots, which have applied a transaction, have told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Later<'a> {
-    /// In frames ([`told::pieces`]).
-    Told(&'a [u8]),
-    /// So many bytes that are not known here: the transaction is one whose slots need them not ([`State::is_apart`]).
-    Bytes(usize),
-}
-
-impl Later<'_> {
-    /// How many bytes they are.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Told(told) => told.len(),
-            Self::Bytes(len) => *len,
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
 
 /// The end of a prepared transaction, as the slot after has told it.
 #[derive(Clone, Debug)]
@@ -229,6 +169,34 @@ impl<O: Operation> Head<O> {
         known.chain(self.index.waiting().map(|waiting| &waiting.txn))
     }
 
+    /// Other slots that its transactions concern: [`Head::on_link`] for each, from time to time, sends again what they
+    /// may lack.
+    pub fn peers(&self) -> BTreeSet<u16> {
+        let slot = self.book.slot();
+        let stops = |txn: &Arc<Transaction<O>>| match txn.first() == slot {
+            true => txn.slots().to_vec(),
+            false => txn
+                .before(slot)
+                .into_iter()
+                .chain(txn.after(slot))
+                .collect(),
+        };
+        let mut all: BTreeSet<u16> = self.known().flat_map(stops).collect();
+        all.extend(self.settling.asked());
+        all.extend(self.settling.past().map(|(_, before)| before));
+        all.extend(self.recovery.iter().flat_map(Recovery::asked));
+        all.remove(&self.book.slot());
+        all
+    }
+
+    /// Nodes, with their starts, of transactions that begin at this slot: [`Head::on_origin_link`] for each, from time to
+    /// time, sends outcomes again that they may lack.
+    pub fn origins(&self) -> BTreeSet<(u16, u64)> {
+        let slot = self.book.slot();
+        let theirs = self.known().filter(|txn| txn.first() == slot);
+        theirs.map(|txn| (txn.id.node, txn.id.start)).collect()
+    }
+
     /// Keys may be free that were not: looks again at what waits for that.
     pub fn on_free(&mut self, state: &mut impl State<O>, out: &mut Vec<Output<O>>) {
         if self.index.on_free() {
@@ -249,6 +217,36 @@ impl<O: Operation> Head<O> {
             index: &mut self.index,
             out,
         }
+    }
+
+    fn beside<'a>(&'a mut self, out: &'a mut Vec<Output<O>>) -> Beside<'a, O> {
+        Beside { head: self, out }
+    }
+
+    /// The head of a slot beside this one has put this out for it just now ([`Output::Beside`]).
+    pub fn on_ahead(
+        &mut self,
+        ahead: Ahead<O>,
+        state: &mut impl State<O>,
+        out: &mut Vec<Output<O>>,
+    ) {
+        self.beside(out).on_ahead(ahead, state);
+    }
+
+    /// Messages to and from a head may have been lost, or it is another one: what it may lack is sent again.
+    pub fn on_link(&mut self, peer: u16, out: &mut Vec<Output<O>>) {
+        if self.recovery.is_some() {
+            return self.ask_again(peer, out);
+        }
+        if !planted::is(Off::SentAgain) {
+            Again { head: self, out }.send(peer);
+        }
+    }
+
+    /// Messages to and from an origin may have been lost.
+    pub fn on_origin_link(&mut self, origin: (u16, u64), out: &mut Vec<Output<O>>) {
+        self.drop_held_of(origin.0);
+        self.ends(out).on_origin_link(origin);
     }
 
     /// A message has arrived from the head of a slot, or, where `from` is `None`, from an origin.
@@ -298,9 +296,9 @@ impl<O: Operation> Head<O> {
             Message::Gone { txn } => self.ends(out).on_gone(txn),
             Message::Heard { txn } => self.ends(out).on_heard(txn),
             Message::Lost { round } => self.on_lost(from, round, out),
-            Message::IsPrepared { txn } => self.on_is_prepared(from, txn, out),
-            Message::Unprepared { txn } => self.on_unprepared(from, txn, state, out),
-            Message::IsApplied { txn } => self.on_is_applied(from, txn, out),
+            Message::IsPrepared { txn } => self.beside(out).on_is_prepared(from, txn),
+            Message::Unprepared { txn } => self.beside(out).on_unprepared(from, txn, state),
+            Message::IsApplied { txn } => self.beside(out).on_is_applied(from, txn),
             // Of a recovery that is over.
             Message::Known { .. }
             | Message::Redo { .. }
@@ -332,8 +330,11 @@ impl<O: Operation> Head<O> {
                 let txn = Arc::clone(txn);
                 self.propose(txn, (0, max), out);
             }
-            Some(Entry::Prepared { max: None, .. }) => self.on_awaited(from, (id, max), out),
-            Some(Entry::Prepared { .. }) => self.pass_on(id, Basis::Unkept, out),
+            Some(Entry::Prepared { max: None, .. }) => {
+                self.beside(out).on_awaited(from, (id, max));
+            }
+            // It was passed on: each slot sends again by itself what the next one may lack.
+            Some(Entry::Prepared { .. }) => {}
             Some(Entry::Forgotten { .. }) => return,
             // It has ended since this was sent.
             None if from == Some(self.book.slot()) || self.settling.is_past(id) => return,
@@ -394,11 +395,13 @@ impl<O: Operation> Head<O> {
                 self.learn_final(id, said);
                 self.go_on(state, out);
             }
-            // The slot after keeps it by now, or has applied it again, after a loss.
-            Some(Entry::Applied { .. }) => {
-                self.settling.learn_rest(id, (said.after, said.told));
-                self.back(id, out);
+            // The slot after keeps it by now.
+            Some(Entry::Applied { alone: true, .. }) => {
+                if self.settling.learn_rest(id, (said.after, said.told)) {
+                    self.back(id, out);
+                }
             }
+            Some(Entry::Applied { .. }) => {}
             Some(Entry::Aborted { .. }) => {}
             Some(Entry::Forgotten { .. }) | None => self.ends(out).tell_unknown(from, id),
         }
@@ -438,8 +441,7 @@ impl<O: Operation> Head<O> {
                 self.abort(txn, told, out);
                 self.go_on(state, out);
             }
-            Some(Entry::Aborted { .. }) => self.undo(id, out),
-            Some(Entry::Applied { .. }) => {}
+            Some(Entry::Aborted { .. } | Entry::Applied { .. }) => {}
             Some(Entry::Forgotten { .. }) | None => self.ends(out).tell_unknown(from, id),
         }
     }

@@ -49,7 +49,7 @@ pub enum Off {
     DecidedKept,
     /// Transactions that visit slots in different orders do not wait for one another.
     Orders,
-    /// What was forgotten ahead is not taken for new when it comes once more.
+    /// What was forgotten ahead is not taken for new when a message about it arrives late.
     Past,
     /// What was applied alone is passed back when the slot after keeps it, too.
     RestAwaited,

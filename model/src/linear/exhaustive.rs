@@ -88,29 +88,84 @@ fn calm() -> Bounds {
     }
 }
 
-/// The small cases: what transactions do to keys 0 and 1, and one fault.
-pub fn cases() -> Vec<Case> {
-    let part = |key, ops: &[Do], observes| Plan {
+fn part(key: u16, ops: &[Do], observes: bool) -> Plan {
+    Plan {
         key,
         ops: ops.iter().map(|what| plain(*what)).collect(),
         observes,
         typed: false,
-    };
-    let both = |op| (0, vec![part(0, &[op], false), part(1, &[op], false)]);
-    // It observes one key and appends to the other.
-    let observes = |key| {
-        let parts = vec![
-            part(key, &[Do::Read], true),
-            part(1 - key, &[Do::Append], false),
-        ];
-        (0, parts)
-    };
-    let (adds, appends) = (|| both(Do::Add), || both(Do::Append));
-    let of = |name, plans: Plans, change: fn(&mut Bounds)| {
-        let mut bounds = calm();
-        change(&mut bounds);
-        (name, bounds, plans)
-    };
+    }
+}
+
+/// Both keys.
+fn both(op: Do) -> (u16, Vec<Plan>) {
+    (0, vec![part(0, &[op], false), part(1, &[op], false)])
+}
+
+fn adds() -> (u16, Vec<Plan>) {
+    both(Do::Add)
+}
+
+fn appends() -> (u16, Vec<Plan>) {
+    both(Do::Append)
+}
+
+/// It observes one key and appends to the other.
+fn observes(key: u16) -> (u16, Vec<Plan>) {
+    let parts = vec![
+        part(key, &[Do::Read], true),
+        part(1 - key, &[Do::Append], false),
+    ];
+    (0, parts)
+}
+
+fn of(name: &'static str, plans: Plans, change: fn(&mut Bounds)) -> Case {
+    let mut bounds = calm();
+    change(&mut bounds);
+    (name, bounds, plans)
+}
+
+/// The small cases: what transactions do to keys 0 and 1, and one fault.
+pub fn cases() -> Vec<Case> {
+    [apart(), beside()].concat()
+}
+
+/// The slots are at one worker.
+fn beside() -> Vec<Case> {
+    vec![
+        of(
+            "beside, one over three slots, heads and an origin that end",
+            vec![(
+                0,
+                [0, 1, 2].map(|key| part(key, &[Do::Append], false)).into(),
+            )],
+            |of| {
+                (of.slots, of.keys, of.beside) = (3, 3, true);
+                (of.heads, of.ends) = (2, 1);
+            },
+        ),
+        of(
+            "beside, appends, and a head that ends",
+            vec![appends(), appends()],
+            |of| (of.beside, of.heads) = (true, 1),
+        ),
+        of(
+            "beside, a condition, and a head that ends",
+            vec![observes(1), adds()],
+            |of| (of.beside, of.heads) = (true, 1),
+        ),
+        of(
+            "beside, one transaction, and slots that lose the ends of their logs",
+            vec![observes(0)],
+            |of| {
+                (of.beside, of.heads) = (true, 1);
+                (of.losses, of.always) = (1, false);
+            },
+        ),
+    ]
+}
+
+fn apart() -> Vec<Case> {
     vec![
         of("appends to both", vec![appends(), appends()], |_| ()),
         of(
@@ -152,35 +207,6 @@ pub fn cases() -> Vec<Case> {
             "appends, and what is sent again",
             vec![appends(), appends()],
             |of| of.resends = 1,
-        ),
-        of(
-            "beside, one over three slots, heads and an origin that end",
-            vec![(
-                0,
-                [0, 1, 2].map(|key| part(key, &[Do::Append], false)).into(),
-            )],
-            |of| {
-                (of.slots, of.keys, of.beside) = (3, 3, true);
-                (of.heads, of.ends) = (2, 1);
-            },
-        ),
-        of(
-            "beside, appends, and a head that ends",
-            vec![appends(), appends()],
-            |of| (of.beside, of.heads) = (true, 1),
-        ),
-        of(
-            "beside, a condition, and a head that ends",
-            vec![observes(1), adds()],
-            |of| (of.beside, of.heads) = (true, 1),
-        ),
-        of(
-            "beside, one transaction, and slots that lose the ends of their logs",
-            vec![observes(0)],
-            |of| {
-                (of.beside, of.heads) = (true, 1);
-                (of.losses, of.always) = (1, false);
-            },
         ),
         typed_case("typed: an add and the last removal", last_member()),
         typed_case("typed: counts near the limit", counts()),

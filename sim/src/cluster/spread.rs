@@ -100,6 +100,7 @@ fn transaction(random: &mut Random, unit: usize, text: &[u8]) -> Op {
     match random.below(10) {
         0..2 => of(vec![Step::GetAll]),
         2 => of(vec![Step::Get(first), Step::Get(second)]),
+        3 if first == 0 => Op::One(Step::Del((0..keys).collect())),
         3 => of(vec![Step::Del((0..keys).collect())]),
         4 => Op::One(Step::SetAll(text.to_vec())),
         5..7 => Op::One(Step::SetAllNx(text.to_vec())),

@@ -26,9 +26,9 @@ pub struct Args {
     /// Write the trace of the seed to a file
     #[arg(long)]
     trace: Option<PathBuf>,
-    /// Run each seed twice, and compare the traces
-    #[arg(long)]
-    twice: bool,
+    /// Run each seed twice, or one of so many, and compare the traces
+    #[arg(long, value_name = "ONE_OF", num_args = 0..=1, default_missing_value = "1")]
+    twice: Option<u64>,
     /// Go on after a seed that failed
     #[arg(long)]
     keep_going: bool,
@@ -171,7 +171,8 @@ fn many<S: Scenario>(args: &Args) -> Result<bool, String> {
     let replayed = saved.iter().map(|saved| (saved.seed, &saved.flags));
     let mut shown = started;
     for (seed, flags) in replayed.chain((args.from..last).map(|seed| (seed, &args.flags))) {
-        let passed = next::<S>(args.twice, (seed, flags), &mut sum)?;
+        let twice = args.twice.is_some_and(|of| seed.is_multiple_of(of.max(1)));
+        let passed = next::<S>(twice, (seed, flags), &mut sum)?;
         if shown.elapsed().as_secs() >= 5 {
             shown = Instant::now();
             progress(S::ABOUT.name, &sum, started);

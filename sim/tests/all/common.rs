@@ -7,6 +7,11 @@ pub(crate) fn run<S: Scenario>(seed: u64) -> Report {
     engine::run::<S>(seed, &S::Options::default(), Fault::None, false)
 }
 
+/// A seed that is known to show a fault, and then the others, should it mean something else by now.
+pub(crate) fn first(known: u64, others: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
+    std::iter::once(known).chain(others)
+}
+
 /// Looks among these for a seed that fails with the fault alone.
 #[track_caller]
 pub(crate) fn caught<S: Scenario>(fault: &str, seeds: impl IntoIterator<Item = u64>) {

@@ -1,4 +1,4 @@
-//! All tests of the workspace, in two lanes beside one another: those of the simulator compute, and
+//! All tests of the workspace, in two lanes beside one another: those of the simulator and the models compute, and
 //! most others wait for nodes and disks. The simulator takes what time of the processors is left.
 
 use crate::process::{self, Finished, watch};
@@ -20,7 +20,8 @@ struct Program {
 
 impl Program {
     fn computes(&self) -> bool {
-        self.package.ends_with("sim")
+        let computing = ["sim", "model"];
+        computing.iter().any(|name| self.package.ends_with(name))
     }
 }
 

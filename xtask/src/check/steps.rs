@@ -53,7 +53,7 @@ pub(super) const STEPS: [Step; 16] = [
     ),
     slow(
         "sim",
-        "seeds in each of the five worlds of the simulator, each twice",
+        "seeds of each scenario of the simulator, one of four twice",
         simulate,
     ),
     slow("build", "the server's release build", build),
@@ -161,7 +161,7 @@ fn simulate(_full: bool) -> Result<Outcome> {
     // With the features of the tests: nothing that the step before compiled is compiled again.
     process::build_tests()?;
     let failures = sim::run_short()?;
-    let note = "cargo xtask sim --scenario NAME --seeds N -- --twice, for each scenario";
+    let note = "cargo xtask sim --scenario NAME --seeds N -- --twice 4, for each scenario";
     let outcome = Outcome::of(failures.is_empty(), note);
     Ok(Outcome {
         failures,

@@ -16,11 +16,12 @@
 //!    has been applied elsewhere.
 //! 3. Messages may be lost. Heads and origins send them again from time to time, as long as a transaction is not over.
 //!
-//! `letter` has the messages with their senders and receivers, `keys` how a slot executes its commands, `together` how one
+//! `own` has the transactions of the worker's clients, `letter` the messages with their senders and receivers, `keys` how a slot executes its commands, `together` how one
 //! slot executes commands on the keys of several, and `running` the worker's part.
 
 mod keys;
 mod letter;
+mod own;
 mod running;
 #[cfg(test)]
 mod tests;
@@ -103,6 +104,8 @@ pub(super) struct Linear {
     /// Slots whose books are not empty and have no head here: this node has mere copies of them, or does not answer for
     /// them yet.
     open: BTreeSet<u16>,
+    /// Those of them that this node heads.
+    pending: BTreeSet<u16>,
     /// The node's number and start.
     own: Option<(NodeNo, u64)>,
     origin: Option<Origin<Access>>,
@@ -191,11 +194,13 @@ impl Linear {
     }
 
     /// A chain has brought something of a slot: whether its book is empty decides which node answers.
-    pub(super) fn on_copied(&mut self, slot: u16, shard: &Shard) {
+    pub(super) fn on_copied(&mut self, slot: u16, is_head: bool, shard: &Shard) {
         if shard.books_in(slot) == 0 {
             self.open.remove(&slot);
+            self.pending.remove(&slot);
         } else if !self.seats.contains_key(&slot) {
             self.open.insert(slot);
+            self.pending.extend(is_head.then_some(slot));
         }
     }
 
@@ -216,6 +221,8 @@ impl Linear {
         self.open = with_books
             .filter(|slot| !self.seats.contains_key(slot))
             .collect();
+        let open = self.open.iter().copied();
+        self.pending = open.filter(|slot| is_head(*slot)).collect();
         if self.own == Some((own, incarnation)) {
             return Vec::new();
         }
@@ -268,6 +275,7 @@ impl Linear {
         }
         for (slot, since) in slots {
             self.open.remove(slot);
+            self.pending.remove(slot);
             let entries = books.remove(slot).unwrap_or_default();
             let head = Head::new(Book::restore(*slot, entries));
             let seat = Seat {
@@ -331,14 +339,9 @@ impl Linear {
         ended.map(|(id, _)| id).collect()
     }
 
-    /// Whether a book waits for its head.
-    #[inline]
-    fn has_open(&self) -> bool {
-        !self.open.is_empty()
-    }
-
-    fn open(&self) -> impl Iterator<Item = u16> {
-        self.open.iter().copied()
+    /// Slots of this node whose books wait for their heads.
+    fn pending(&self) -> impl ExactSizeIterator<Item = u16> {
+        self.pending.iter().copied()
     }
 
     /// Messages for workers of other nodes.

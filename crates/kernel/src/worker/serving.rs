@@ -46,7 +46,11 @@ impl<P: Program> Worker<P> {
             chains.on_peer(now, from, envelope, &mut store!(self));
         }
         if let Some(slot) = slot {
-            self.linear.on_copied(slot, &self.shard);
+            let is_head = self
+                .chains
+                .as_ref()
+                .is_some_and(|chains| chains.is_head(slot));
+            self.linear.on_copied(slot, is_head, &self.shard);
         }
         self.settle_chains(now);
     }

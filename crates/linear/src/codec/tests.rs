@@ -73,7 +73,13 @@ impl Random {
         let parts = parts.collect();
         let (id, body) = (self.id(), self.bytes().into());
         // Parts of one key that expect different versions are none.
-        Transaction::new(id, parts, body).map_or_else(|| self.txn(), Arc::new)
+        let order = self.below(3);
+        let ordered = |txn: Transaction<Access>| match order {
+            0 => txn,
+            _ => txn.ordered(order, |slot| (slot % 3, u16::MAX - slot)),
+        };
+        let txn = Transaction::new(id, parts, body).map(ordered);
+        txn.map_or_else(|| self.txn(), Arc::new)
     }
 
     fn entry(&mut self) -> Entry<Access> {

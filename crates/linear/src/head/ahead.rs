@@ -4,7 +4,7 @@
 //! What is done ahead is not relied upon before the message comes, which is sent when the slot before it keeps its own part:
 //!
 //! - *Prepared* ahead, a transaction has a proposal and no maximum. Its conditions hold and its keys are taken from then on.
-//!   The message brings the maximum, which is made anew of what is kept whenever it comes again. If the slot before has
+//!   The message brings the maximum, which is made again of what is kept, each time that the message arrives. If the slot before has
 //!   lost its part, it says so when it is asked, and the transaction is given up here as if it had never come.
 //! - *Applied* ahead, a transaction has its final stamp, which no slot can lose: all of them keep what it was made of. It
 //!   is not passed back before the message says that the slot after keeps that it was applied.
@@ -25,37 +25,33 @@ use crate::told;
 use crate::txn::{Operation, Stamp, Transaction, TxnId};
 use std::sync::Arc;
 
-impl<O: Operation> Head<O> {
-    /// The head of a slot beside this one has put this out for it just now ([`Output::Beside`]).
-    pub fn on_ahead(
-        &mut self,
-        ahead: Ahead<O>,
-        state: &mut impl State<O>,
-        out: &mut Vec<Output<O>>,
-    ) {
-        if self.recovery.is_some() {
+/// A head, for what is done ahead of messages.
+pub(super) struct Beside<'a, O: Operation> {
+    pub(super) head: &'a mut Head<O>,
+    pub(super) out: &'a mut Vec<Output<O>>,
+}
+
+impl<O: Operation> Beside<'_, O> {
+    pub(super) fn on_ahead(&mut self, ahead: Ahead<O>, state: &mut impl State<O>) {
+        if self.head.recovery.is_some() {
             return;
         }
         match ahead {
-            Ahead::Prepared { txn } => self.prepare_ahead(txn, state, out),
+            Ahead::Prepared { txn } => self.prepare(txn, state),
             Ahead::Applied { txn, stamp, bytes } => {
-                self.apply_ahead((txn, stamp), bytes, state, out);
+                self.apply((txn, stamp), bytes, state);
             }
-            Ahead::Forgotten { txn, slots } => self.ends(out).forget_ahead(txn, &slots),
+            Ahead::Forgotten { txn, slots } => self.head.ends(self.out).forget_ahead(txn, &slots),
         }
     }
 
-    fn prepare_ahead(
-        &mut self,
-        txn: Arc<Transaction<O>>,
-        state: &mut impl State<O>,
-        out: &mut Vec<Output<O>>,
-    ) {
-        let slot = self.book.slot();
-        let is_new = self.book.get(txn.id).is_none();
+    fn prepare(&mut self, txn: Arc<Transaction<O>>, state: &mut impl State<O>) {
+        let slot = self.head.book.slot();
+        let is_new = self.head.book.get(txn.id).is_none();
         let standing = |key: &[u8]| state.standing(key);
         let may_admit = is_new
             && self
+                .head
                 .index
                 .may_admit(&txn, standing, |key| state.is_free(key));
         let as_expected = |part: &crate::txn::Part<O>| {
@@ -67,81 +63,67 @@ impl<O: Operation> Head<O> {
         }
         let record = Record::Prepared {
             txn: Arc::clone(&txn),
-            proposal: self.book.clock() + 1,
+            proposal: self.head.book.clock() + 1,
             max: None,
         };
-        self.record(record, out);
+        self.head.record(record, self.out);
         if let Some(next) = txn.after(slot) {
-            out.push(Output::Beside(next, Ahead::Prepared { txn }));
+            self.out.push(Output::Beside(next, Ahead::Prepared { txn }));
         }
     }
 
-    fn apply_ahead(
-        &mut self,
-        (id, stamp): (TxnId, Stamp),
-        bytes: usize,
-        state: &mut impl State<O>,
-        out: &mut Vec<Output<O>>,
-    ) {
-        let Some(Entry::Prepared { .. }) = self.book.get(id) else {
+    fn apply(&mut self, (id, stamp): (TxnId, Stamp), bytes: usize, state: &mut impl State<O>) {
+        let Some(Entry::Prepared { .. }) = self.head.book.get(id) else {
             return;
         };
-        if !self.finals.contains_key(&id) {
+        if !self.head.finals.contains_key(&id) {
             let last = Final {
                 stamp,
                 after: Vec::new(),
                 told: told::nothing(),
                 basis: Basis::Alone(bytes),
             };
-            self.learn_final(id, last);
-            self.go_on(state, out);
+            self.head.learn_final(id, last);
+            self.head.go_on(state, self.out);
         }
     }
 
     /// The message has come of a transaction that was prepared ahead of it.
-    pub(super) fn on_awaited(
-        &mut self,
-        from: Option<u16>,
-        (id, max): (TxnId, u64),
-        out: &mut Vec<Output<O>>,
-    ) {
-        let slot = self.book.slot();
-        let Some(Entry::Prepared { txn, proposal, .. }) = self.book.get(id) else {
+    pub(super) fn on_awaited(&mut self, from: Option<u16>, (id, max): (TxnId, u64)) {
+        let slot = self.head.book.slot();
+        let Some(Entry::Prepared { txn, proposal, .. }) = self.head.book.get(id) else {
             return;
         };
         let (is_last, txn) = (txn.last() == slot, Arc::clone(txn));
-        let max = *self.maxima.entry(id).or_insert(max.max(*proposal));
+        let is_new = !self.head.maxima.contains_key(&id);
+        let max = *self.head.maxima.entry(id).or_insert(max.max(*proposal));
         // The stamp is made of what is recorded here, too: it waits for that, like a message.
         if is_last && from != Some(slot) && !planted::is(Off::DecidedKept) {
             let again = Message::Forward { txn, max };
-            out.push(Output::Send(To::Slot(slot), again));
-        } else {
-            self.pass_on(id, Basis::Kept, out);
+            self.out.push(Output::Send(To::Slot(slot), again));
+        } else if is_new || is_last {
+            self.head.pass_on(id, Basis::Kept, self.out);
         }
     }
 
-    /// The slot after has prepared it ahead of the message: it comes again, or the slot after gives it up.
-    pub(super) fn on_is_prepared(
-        &mut self,
-        from: Option<u16>,
-        id: TxnId,
-        out: &mut Vec<Output<O>>,
-    ) {
+    /// The slot after has prepared it ahead of the message: that is sent again, or the slot after gives it up.
+    pub(super) fn on_is_prepared(&mut self, from: Option<u16>, id: TxnId) {
         let Some(from) = from else {
             return;
         };
-        match self.book.get(id) {
+        match self.head.book.get(id) {
             Some(entry @ (Entry::Prepared { .. } | Entry::Applied { .. })) => {
-                let last = self.finals.get(&id).map(|last| last.stamp);
+                let last = self.head.finals.get(&id).map(|last| last.stamp);
                 let Some(stamp) = entry.stamp().or(last) else {
-                    return self.pass_on(id, Basis::Unkept, out);
+                    return self.head.pass_on(id, Basis::Unkept, self.out);
                 };
                 let (txn, max) = (Arc::clone(entry.txn()), stamp.time);
-                out.push(Output::Send(To::Slot(from), Message::Forward { txn, max }));
+                self.out
+                    .push(Output::Send(To::Slot(from), Message::Forward { txn, max }));
             }
             Some(Entry::Aborted { .. }) | None => {
                 let unprepared = Message::Unprepared { txn: id };
-                out.push(Output::Send(To::Slot(from), unprepared));
+                self.out.push(Output::Send(To::Slot(from), unprepared));
             }
             Some(Entry::Forgotten { .. }) => {}
         }
@@ -153,30 +135,30 @@ impl<O: Operation> Head<O> {
         from: Option<u16>,
         id: TxnId,
         state: &mut impl State<O>,
-        out: &mut Vec<Output<O>>,
     ) {
-        self.settling.drop_past(id);
-        let Some(Entry::Prepared { txn, max: None, .. }) = self.book.get(id) else {
+        self.head.settling.drop_past(id);
+        let Some(Entry::Prepared { txn, max: None, .. }) = self.head.book.get(id) else {
             return;
         };
-        let slot = self.book.slot();
+        let slot = self.head.book.slot();
         let (is_before, next) = (from.is_some() && from == txn.before(slot), txn.after(slot));
-        let is_awaited = !self.maxima.contains_key(&id) && !self.finals.contains_key(&id);
+        let is_awaited = !self.head.maxima.contains_key(&id) && !self.head.finals.contains_key(&id);
         if is_before && is_awaited && !planted::is(Off::Withdrawn) {
-            self.record(Record::Dropped { txn: id }, out);
+            self.head.record(Record::Dropped { txn: id }, self.out);
             // It may be there, too.
             let unprepared = Message::Unprepared { txn: id };
-            out.extend(next.map(|next| Output::Send(To::Slot(next), unprepared)));
-            self.go_on(state, out);
+            self.out
+                .extend(next.map(|next| Output::Send(To::Slot(next), unprepared)));
+            self.head.go_on(state, self.out);
         }
     }
 
     /// The slot before has applied it alone.
-    pub(super) fn on_is_applied(&mut self, from: Option<u16>, id: TxnId, out: &mut Vec<Output<O>>) {
-        match self.book.get(id) {
-            Some(Entry::Applied { .. }) => self.back(id, out),
+    pub(super) fn on_is_applied(&mut self, from: Option<u16>, id: TxnId) {
+        match self.head.book.get(id) {
+            Some(Entry::Applied { .. }) => self.head.back(id, self.out),
             Some(Entry::Prepared { .. } | Entry::Aborted { .. }) => {}
-            Some(Entry::Forgotten { .. }) | None => self.ends(out).tell_unknown(from, id),
+            Some(Entry::Forgotten { .. }) | None => self.head.ends(self.out).tell_unknown(from, id),
         }
     }
 }

@@ -69,6 +69,12 @@ impl Settling {
         self.firsts.get(&txn)?.after.as_ref()
     }
 
+    /// Whether the log of another slot is known to have the end of a transaction of this one.
+    pub(super) fn is_safe(&self, txn: TxnId, slot: u16) -> bool {
+        let first = self.firsts.get(&txn);
+        first.is_some_and(|first| first.safe.contains(&slot))
+    }
+
     /// First slots of predecessors that are not known to be settled.
     pub(super) fn asked(&self) -> impl Iterator<Item = u16> {
         let open = self
@@ -94,9 +100,9 @@ impl Settling {
         self.past.remove(&txn);
     }
 
-    /// The slot after has told of a transaction that is applied here.
-    pub(super) fn learn_rest(&mut self, txn: TxnId, rest: Rest) {
-        self.rests.insert(txn, rest);
+    /// The slot after has told of a transaction that is applied here. True if that is new.
+    pub(super) fn learn_rest(&mut self, txn: TxnId, rest: Rest) -> bool {
+        self.rests.insert(txn, rest).is_none()
     }
 
     /// The predecessors of an applied transaction, and what its client is told, of this slot and all later ones; `None`

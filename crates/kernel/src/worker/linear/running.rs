@@ -1,26 +1,22 @@
 //! The worker's part in linear transactions: letters are posted and read, and heads act on the worker's keys.
 
 use super::keys::Keys;
-use super::letter::{Letter, Place, Posted, WORKER_BITS, txn_of, worker_of};
-use super::{Client, LARGE, Seat, Transacted, is_from, name_of};
-use crate::batch::Header;
+use super::letter::{Letter, Place, Posted, txn_of, worker_of};
+use super::{Seat, is_from, name_of};
 use crate::body::without_changes;
 use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::worker::{Message as Between, Outcome as Result, Worker};
-use rufous_base::slot::{slot_of, worker_of_slot};
+use rufous_base::slot::worker_of_slot;
 use rufous_base::{Now, Until, WorkerId};
 use rufous_chain::Peer;
 use rufous_linear::access::Access;
-use rufous_linear::origin::Ended;
-use rufous_linear::{
-    Head, Message, OTHER_ORDER, Outcome, Output, Part, Record, To, Transaction, TxnId,
-};
+use rufous_linear::{Head, Message, Outcome, Output, Record, To, TxnId};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-type Outputs = Vec<Output<Access>>;
+pub(super) type Outputs = Vec<Output<Access>>;
 
 /// A worker, for the time of an event of its linear transactions.
 pub(in crate::worker) struct Heads<'w, P: Program> {
@@ -29,75 +25,6 @@ pub(in crate::worker) struct Heads<'w, P: Program> {
 
 /// For the embedder.
 impl<P: Program> Heads<'_, P> {
-    /// Begins a transaction of a client on these keys, each with whether it is written; `body`: [`crate::body`]. Its end is a
-    /// [`Result::Transacted`], unless there is no client; call
-    /// [`Worker::settle`] after it. False where the node has no part in a cluster.
-    pub(in crate::worker) fn begin<'k>(
-        &mut self,
-        header: Option<&Header>,
-        keys: impl IntoIterator<Item = (&'k [u8], bool)>,
-        body: Vec<u8>,
-    ) -> bool {
-        let mut parts = BTreeMap::<&[u8], Access>::new();
-        for (key, writes) in keys {
-            let access = if writes { Access::Write } else { Access::Read };
-            parts.insert(key, access);
-        }
-        let parts = parts.into_iter().map(|(key, access)| Part {
-            slot: slot_of(key),
-            key: key.into(),
-            ops: vec![access],
-            expects: None,
-        });
-        let is_member = self.mapping().is_some_and(|mapping| {
-            let own = self
-                .worker
-                .linear
-                .own
-                .and_then(|(own, _)| mapping.members.get(&own));
-            own.is_some()
-        });
-        let Some(id) = is_member.then(|| self.next_id()).flatten() else {
-            return false;
-        };
-        let Some(txn) = Transaction::new(id, parts.collect(), body.into()) else {
-            return false;
-        };
-        self.worker.linear.figures.begun += u64::from(header.is_some());
-        self.submit(header.copied(), txn);
-        true
-    }
-
-    /// Sends a transaction to its first slot. It visits slots by the workers that head them now.
-    fn submit(&mut self, header: Option<Header>, txn: Transaction<Access>) {
-        let txn = match self.mapping() {
-            Some(mapping) => txn.ordered(mapping.epoch, |slot| {
-                let head = mapping.chains.of(slot).head();
-                let member = head.and_then(|head| mapping.members.get(&head));
-                (head, member.map(|member| member.worker_of(slot)))
-            }),
-            None => txn,
-        };
-        let client = Client {
-            header,
-            first: txn.first(),
-            is_large: txn.body().len() > LARGE,
-        };
-        self.worker.linear.clients.insert(txn.id, client);
-        let mut out = Vec::new();
-        if let Some(origin) = &mut self.worker.linear.origin {
-            origin.on_submit(Arc::new(txn), &mut out);
-        }
-        self.post_all(out);
-    }
-
-    /// The identity of the next transaction of this worker.
-    fn next_id(&mut self) -> Option<TxnId> {
-        let mut id = self.worker.linear.origin.as_mut()?.next_id();
-        id.number = id.number << WORKER_BITS | u64::from(self.worker.id.0);
-        Some(id)
-    }
-
     /// A letter of a worker of another node.
     pub(in crate::worker) fn on_letter(&mut self, now: Now, from: NodeNo, letter: Letter) {
         self.worker.linear.inbox.push_back((from, letter));
@@ -108,7 +35,7 @@ impl<P: Program> Heads<'_, P> {
 /// Letters.
 impl<P: Program> Heads<'_, P> {
     /// Posts what an origin of this worker has put out.
-    fn post_all(&mut self, out: Outputs) {
+    pub(super) fn post_all(&mut self, out: Outputs) {
         for output in out {
             if let Output::Send(to, message) | Output::SendSynced(to, message) = output
                 && let Some(letter) = self.letter(Place::Origin, to, message)
@@ -137,12 +64,12 @@ impl<P: Program> Heads<'_, P> {
         Some(Place::Slot { slot, since })
     }
 
-    fn mapping(&self) -> Option<&Arc<Mapping>> {
+    pub(super) fn mapping(&self) -> Option<&Arc<Mapping>> {
         self.worker.chains.as_ref()?.mapping()
     }
 
-    /// The worker that a letter is for now.
-    fn receiver(&self, letter: &Letter) -> Option<Peer> {
+    /// The worker that a letter is for now, if there is one: a node may have started again, with fewer workers.
+    pub(super) fn receiver(&self, letter: &Letter) -> Option<Peer> {
         let mapping = self.mapping()?;
         match letter.to {
             Place::Slot { slot, .. } => {
@@ -153,7 +80,15 @@ impl<P: Program> Heads<'_, P> {
             Place::Origin => {
                 let txn = txn_of(&letter.message)?;
                 let (node, worker) = (NodeNo(txn.node), worker_of(txn));
-                Some(Peer { node, worker })
+                let (start, workers) = match self.worker.linear.own {
+                    Some((own, start)) if own == node => (start, self.worker.placement.workers()),
+                    _ => {
+                        let member = mapping.members.get(&node)?;
+                        (member.incarnation, usize::from(member.workers))
+                    }
+                };
+                let is_there = txn.start == start && usize::from(worker) < workers;
+                is_there.then_some(Peer { node, worker })
             }
         }
     }
@@ -241,39 +176,6 @@ impl<P: Program> Heads<'_, P> {
             }
         };
         reaches && is_from
-    }
-
-    fn on_outcome(&mut self, now: Now, from: Option<u16>, message: Message<Access>) {
-        let (Some(origin), Some(slot)) = (&mut self.worker.linear.origin, from) else {
-            return;
-        };
-        let Message::Outcome { txn, outcome, told } = message else {
-            return;
-        };
-        let mut out = Vec::new();
-        let ended = origin.on_outcome((txn, outcome, told), slot, &mut out);
-        self.post_all(out);
-        let client = self.worker.linear.clients.remove(&txn);
-        if let (Some(Ended { txn, outcome, told }), Some(client)) = (ended, client) {
-            if told[..] == *OTHER_ORDER {
-                self.worker.linear.begin_later(now, client.header, &txn);
-                return;
-            }
-            let Some(header) = client.header else {
-                return;
-            };
-            match outcome {
-                Outcome::Committed => self.worker.linear.figures.committed += 1,
-                Outcome::Aborted => self.worker.linear.figures.aborted += 1,
-            }
-            let transacted = Transacted {
-                header,
-                is_committed: Some(outcome == Outcome::Committed),
-                told,
-            };
-            let result = Result::Transacted(Box::new(transacted));
-            self.worker.out.outcomes.push_back(result);
-        }
     }
 }
 
@@ -442,11 +344,7 @@ impl<P: Program> Heads<'_, P> {
 
     /// Sends messages again of transactions that make no progress, if it is time. To be called periodically.
     pub(in crate::worker) fn look_after(&mut self, now: Now) {
-        while let Some((header, txn)) = self.worker.linear.next_again(now) {
-            if let Some(id) = self.next_id() {
-                self.submit(header, txn.renamed(id));
-            }
-        }
+        self.begin_again(now);
         if self.worker.linear.is_idle() || !self.worker.linear.is_due(now) {
             return;
         }
@@ -479,40 +377,16 @@ impl<P: Program> Heads<'_, P> {
         self.read_letters(now);
     }
 
-    fn send_clients_again(&mut self) {
-        let linear = &mut self.worker.linear;
-        linear.figures.again += 1;
-        let firsts = linear.clients.values().map(|client| client.first);
-        let firsts: BTreeSet<u16> = firsts.collect();
-        let mut out = Vec::new();
-        if let Some(origin) = &mut linear.origin {
-            firsts
-                .iter()
-                .for_each(|slot| origin.on_link(*slot, &mut out));
-        }
-        self.post_all(out);
-    }
-
-    /// The node stops, and has waited long enough: the outcome of what waits is unknown. Returns how much that is.
-    pub(in crate::worker) fn give_up(&mut self) -> usize {
-        let lost = self.worker.linear.give_up();
-        let count = lost.len();
-        let lost = lost.into_iter();
-        let lost = lost.map(|one| Result::Transacted(Box::new(one)));
-        self.worker.out.outcomes.extend(lost);
-        count
-    }
-
     /// Lets heads begin whose slots this node answers for by now.
     pub(in crate::worker) fn start(&mut self, now: Now) {
-        let may_start = self.worker.linear.has_open();
+        let may_start = self.worker.linear.pending().len() > 0;
         let Some(chains) = self.worker.chains.as_ref().filter(|_| may_start) else {
             return;
         };
         let due = self
             .worker
             .linear
-            .open()
+            .pending()
             .filter_map(|slot| Some((slot, chains.takes_since(now, slot)?)));
         let due: BTreeMap<u16, u64> = due.collect();
         if due.is_empty() {

@@ -447,10 +447,10 @@ fn a_copy_leaves_reads_to_the_head_while_a_book_is_open() {
     let mut shard = Shard::new(7);
     let slot = slot_of(FIRST);
     shard.set_book(slot, &[1; 18], b"entry", at(1));
-    linear.on_copied(slot, &shard);
+    linear.on_copied(slot, false, &shard);
     assert!(linear.takes(FIRST) && !linear.takes(LAST));
     shard.remove_book(slot, &[1; 18], at(1));
-    linear.on_copied(slot, &shard);
+    linear.on_copied(slot, false, &shard);
     assert!(!linear.takes(FIRST));
 }
 

@@ -126,6 +126,9 @@ fn refusal(why: Refusal, name: &str) -> Failure {
     .into()
 }
 
+/// Keys that one transaction deletes.
+const MOST_KEYS: usize = 4096;
+
 const UNKNOWN: &str = "UNKNOWNRESULT The transaction has no outcome yet, as a slot of its keys is not served or its nodes are busy: it is not \
                        known whether it is executed; see CLUSTER STATUS";
 const EARLIER: &str = "CROSSNODE A node runs an earlier program, which has no part in transactions over nodes or slots: upgrade all nodes";
@@ -142,8 +145,21 @@ fn refused(told: &[u8]) -> Option<Failure> {
 #[inline]
 pub(crate) fn may_overtake(spec: &Spec, connection: &Connection) -> bool {
     let flags = [Flags::EXEC, Flags::AT_ONCE];
-    let may = || flags.iter().any(|flag| spec.flags.has(*flag)) || spec.goes_over_slots();
+    let may = || {
+        flags.iter().any(|flag| spec.flags.has(*flag))
+            || spec.goes_over_slots()
+            || spec.deletes_each()
+    };
     !connection.slots.is_empty() && (may() || connection.transaction.is_begun())
+}
+
+/// Whether keys that are deleted are few enough for one transaction.
+fn are_few(request: &Request<'_>, args: &Args<'_>) -> bool {
+    let keys = || request.keys.iter().map(|key| args.get(key.arg as usize));
+    // A body has some bytes more for each.
+    let bytes: usize = keys().map(<[u8]>::len).sum();
+    let slots: BTreeSet<u16> = keys().map(slot_of).collect();
+    bytes <= MOST_BYTES / 2 && request.keys.len() <= MOST_KEYS && slots.len() <= MOST_SLOTS
 }
 
 /// Single commands.
@@ -181,7 +197,8 @@ impl Apart<'_> {
             return false;
         };
         let spec = self.front.table.spec(id);
-        if request.keys.len() < 2 || !spec.goes_over_slots() || self.front.links().is_none() {
+        let may = || spec.goes_over_slots() || spec.deletes_each() && are_few(request, args);
+        if request.keys.len() < 2 || self.front.links().is_none() || !may() {
             return false;
         }
         let door = self.front.connection(request.conn).map(|c| c.door());

@@ -83,3 +83,32 @@ fn what_is_to_begin_again_is_given_up_with_the_rest() {
     assert_eq!(given_up, 2);
     assert!(pair.workers[0].linear.again.is_empty());
 }
+
+/// A node has started again, perhaps with fewer workers: what the first slot tells the earlier start goes nowhere.
+#[test]
+fn outcomes_for_starts_and_workers_that_are_gone_are_not_sent() {
+    let mut pair = Pair::new();
+    let heads = Heads {
+        worker: &mut pair.workers[0],
+    };
+    let receiver = |node: u16, start: u64, worker: u64| {
+        let txn = TxnId {
+            node,
+            start,
+            number: 7 << letter::WORKER_BITS | worker,
+        };
+        heads.receiver(&Letter {
+            from: Place::Slot {
+                slot: slot_of(FIRST),
+                since: 1,
+            },
+            to: Place::Origin,
+            message: rufous_linear::Message::Heard { txn },
+        })
+    };
+    for node in [0, 1] {
+        assert!(receiver(node, 1, 0).is_some());
+        assert_eq!(receiver(node, 1, 1), None);
+        assert_eq!(receiver(node, 0, 0), None);
+    }
+}

@@ -1,0 +1,152 @@
+//! The transactions of a worker's own clients: they begin here, and their outcomes arrive here.
+
+use super::letter::WORKER_BITS;
+use super::running::Heads;
+use super::{Client, LARGE, Transacted};
+use crate::batch::Header;
+use crate::program::Program;
+use crate::worker::Outcome as Result;
+use rufous_base::Now;
+use rufous_base::slot::slot_of;
+use rufous_linear::access::Access;
+use rufous_linear::origin::Ended;
+use rufous_linear::{Message, OTHER_ORDER, Outcome, Part, Transaction, TxnId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+impl<P: Program> Heads<'_, P> {
+    /// Begins a transaction of a client on these keys, each with whether it is written; `body`: [`crate::body`]. Its end is a
+    /// [`Result::Transacted`], unless there is no client; call
+    /// [`Worker::settle`] after it. False where the node has no part in a cluster.
+    pub(in crate::worker) fn begin<'k>(
+        &mut self,
+        header: Option<&Header>,
+        keys: impl IntoIterator<Item = (&'k [u8], bool)>,
+        body: Vec<u8>,
+    ) -> bool {
+        let mut parts = BTreeMap::<&[u8], Access>::new();
+        for (key, writes) in keys {
+            let access = if writes { Access::Write } else { Access::Read };
+            parts.insert(key, access);
+        }
+        let parts = parts.into_iter().map(|(key, access)| Part {
+            slot: slot_of(key),
+            key: key.into(),
+            ops: vec![access],
+            expects: None,
+        });
+        let is_member = self.mapping().is_some_and(|mapping| {
+            let own = self
+                .worker
+                .linear
+                .own
+                .and_then(|(own, _)| mapping.members.get(&own));
+            own.is_some()
+        });
+        let Some(id) = is_member.then(|| self.next_id()).flatten() else {
+            return false;
+        };
+        let Some(txn) = Transaction::new(id, parts.collect(), body.into()) else {
+            return false;
+        };
+        self.worker.linear.figures.begun += u64::from(header.is_some());
+        self.submit(header.copied(), txn);
+        true
+    }
+
+    /// Sends a transaction to its first slot. It visits slots by the workers that head them now.
+    fn submit(&mut self, header: Option<Header>, txn: Transaction<Access>) {
+        let txn = match self.mapping() {
+            Some(mapping) => txn.ordered(mapping.epoch, |slot| {
+                let head = mapping.chains.of(slot).head();
+                let member = head.and_then(|head| mapping.members.get(&head));
+                (head, member.map(|member| member.worker_of(slot)))
+            }),
+            None => txn,
+        };
+        let client = Client {
+            header,
+            first: txn.first(),
+            is_large: txn.body().len() > LARGE,
+        };
+        self.worker.linear.clients.insert(txn.id, client);
+        let mut out = Vec::new();
+        if let Some(origin) = &mut self.worker.linear.origin {
+            origin.on_submit(Arc::new(txn), &mut out);
+        }
+        self.post_all(out);
+    }
+
+    /// The identity of the next transaction of this worker.
+    fn next_id(&mut self) -> Option<TxnId> {
+        let mut id = self.worker.linear.origin.as_mut()?.next_id();
+        id.number = id.number << WORKER_BITS | u64::from(self.worker.id.0);
+        Some(id)
+    }
+
+    pub(super) fn on_outcome(&mut self, now: Now, from: Option<u16>, message: Message<Access>) {
+        let (Some(origin), Some(slot)) = (&mut self.worker.linear.origin, from) else {
+            return;
+        };
+        let Message::Outcome { txn, outcome, told } = message else {
+            return;
+        };
+        let mut out = Vec::new();
+        let ended = origin.on_outcome((txn, outcome, told), slot, &mut out);
+        self.post_all(out);
+        let client = self.worker.linear.clients.remove(&txn);
+        if let (Some(Ended { txn, outcome, told }), Some(client)) = (ended, client) {
+            if told[..] == *OTHER_ORDER {
+                self.worker.linear.begin_later(now, client.header, &txn);
+                return;
+            }
+            let Some(header) = client.header else {
+                return;
+            };
+            match outcome {
+                Outcome::Committed => self.worker.linear.figures.committed += 1,
+                Outcome::Aborted => self.worker.linear.figures.aborted += 1,
+            }
+            let transacted = Transacted {
+                header,
+                is_committed: Some(outcome == Outcome::Committed),
+                told,
+            };
+            let result = Result::Transacted(Box::new(transacted));
+            self.worker.out.outcomes.push_back(result);
+        }
+    }
+
+    /// Those are begun again that would have waited for ones of another order, and have paused.
+    pub(super) fn begin_again(&mut self, now: Now) {
+        while let Some((header, txn)) = self.worker.linear.next_again(now) {
+            if let Some(id) = self.next_id() {
+                self.submit(header, txn.renamed(id));
+            }
+        }
+    }
+
+    pub(super) fn send_clients_again(&mut self) {
+        let linear = &mut self.worker.linear;
+        linear.figures.again += 1;
+        let firsts = linear.clients.values().map(|client| client.first);
+        let firsts: BTreeSet<u16> = firsts.collect();
+        let mut out = Vec::new();
+        if let Some(origin) = &mut linear.origin {
+            firsts
+                .iter()
+                .for_each(|slot| origin.on_link(*slot, &mut out));
+        }
+        self.post_all(out);
+    }
+
+    /// The node stops, and has waited long enough: the outcome of what waits is unknown. Returns how much that is.
+    pub(in crate::worker) fn give_up(&mut self) -> usize {
+        let lost = self.worker.linear.give_up();
+        let count = lost.len();
+        let lost = lost.into_iter();
+        let lost = lost.map(|one| Result::Transacted(Box::new(one)));
+        self.worker.out.outcomes.extend(lost);
+        count
+    }
+}
