@@ -21,6 +21,9 @@ pub const MOST_SLOTS: usize = 256;
 /// The limit of a body's size: each slot keeps it until the transaction is over.
 pub const MOST_BYTES: usize = 4 << 20;
 
+/// The limit of a body's size times the slots of the transaction: what they keep of it together, at each copy.
+pub const MOST_KEPT: usize = 64 << 20;
+
 /// How a command may be taken apart, and its replies joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -53,6 +56,8 @@ pub enum Refusal {
     Keys,
     TooManySlots,
     TooLarge,
+    /// For so many slots.
+    TooLargeEach,
 }
 
 /// Where the reply to a command comes from.
@@ -230,6 +235,9 @@ impl Composer {
         }
         if let Some(together) = self.together {
             together.write(&mut self.body);
+        }
+        if self.body.len().saturating_mul(slots.len()) > MOST_KEPT {
+            return Err(Refusal::TooLargeEach);
         }
         Ok((self.body, self.keys, self.plan))
     }

@@ -193,6 +193,15 @@ fn what_has_no_slot_is_refused() {
     let keys: Vec<u32> = (1..words.len() as u32).collect();
     let many = refused(true, Shape::Sum, &words, &keys);
     assert_eq!(many, Some(Refusal::TooManySlots));
+    // Each slot keeps all of it.
+    let names: Vec<String> = (0..100)
+        .map(|n| format!("{n}{}", "k".repeat(20_000)))
+        .collect();
+    let mut words = vec!["DEL"];
+    words.extend(names.iter().map(|name| &**name));
+    let keys: Vec<u32> = (1..words.len() as u32).collect();
+    let many = refused(true, Shape::Sum, &words, &keys);
+    assert_eq!(many, Some(Refusal::TooLargeEach));
     // Keys alone may be long, too.
     let mut watches = Composer::new(true, false);
     let key = vec![b'k'; MOST_BYTES];

@@ -54,8 +54,10 @@ const AGAIN_LAST_US: u64 = 3_200_000;
 /// from the messages themselves.
 const LARGE: usize = 256 << 10;
 
-/// The pause of a transaction that would have waited for one that visits slots in another order.
+/// The pause of a transaction that would have waited for one that visits slots in another order; then twice as long each
+/// time, up to 64 times. After so many times, about eight seconds, it is given up.
 const REORDER_US: u64 = 3_000;
+const REORDERS: u32 = 45;
 
 /// The bits of a watcher's number at its node.
 const NUMBER_BITS: u32 = 48;
@@ -85,6 +87,17 @@ struct Client {
     first: u16,
     /// The body has more than [`LARGE`] bytes.
     is_large: bool,
+    /// How often it was begun again.
+    tries: u32,
+}
+
+/// A transaction that is begun again after a pause.
+#[derive(Debug)]
+struct Again {
+    due_us: u64,
+    header: Option<Header>,
+    tries: u32,
+    txn: Arc<Transaction<Access>>,
 }
 
 /// How a transaction of a client has ended.
@@ -110,8 +123,8 @@ pub(super) struct Linear {
     own: Option<(NodeNo, u64)>,
     origin: Option<Origin<Access>>,
     clients: BTreeMap<TxnId, Client>,
-    /// Transactions that are begun again, each with when: they would have waited for ones of another order.
-    again: VecDeque<(u64, Option<Header>, Arc<Transaction<Access>>)>,
+    /// Transactions that would have waited for ones of another order.
+    again: Vec<Again>,
     /// Letters for heads and origins of this worker.
     inbox: VecDeque<(NodeNo, Letter)>,
     /// What heads have put out for the heads of other slots, if these are here.
@@ -232,20 +245,26 @@ impl Linear {
         self.give_up()
     }
 
-    /// A transaction is begun again after a while, by when the other one may be over.
-    fn begin_later(&mut self, now: Now, header: Option<Header>, txn: &Arc<Transaction<Access>>) {
+    /// A transaction is begun again after a while, by when the other one may be over. False if that was done too often.
+    fn begin_later(&mut self, now: Now, client: &Client, txn: &Arc<Transaction<Access>>) -> bool {
+        let tries = client.tries + 1;
+        if tries > REORDERS {
+            return false;
+        }
         self.figures.reordered += 1;
-        let due_us = now.mono_us + REORDER_US;
-        self.again.push_back((due_us, header, Arc::clone(txn)));
+        self.again.push(Again {
+            due_us: now.mono_us + (REORDER_US << client.tries.min(6)),
+            header: client.header,
+            tries,
+            txn: Arc::clone(txn),
+        });
+        true
     }
 
-    fn next_again(&mut self, now: Now) -> Option<(Option<Header>, Arc<Transaction<Access>>)> {
-        let (due_us, ..) = self.again.front()?;
-        if *due_us > now.mono_us {
-            return None;
-        }
-        let (_, header, txn) = self.again.pop_front()?;
-        Some((header, txn))
+    fn next_again(&mut self, now: Now) -> Option<Again> {
+        let mut all = self.again.iter();
+        let at = all.position(|again| again.due_us <= now.mono_us)?;
+        Some(self.again.swap_remove(at))
     }
 
     /// The outcome of all that waits is unknown.
@@ -253,7 +272,7 @@ impl Linear {
         let clients = std::mem::take(&mut self.clients).into_values();
         let clients = clients.map(|client| client.header);
         let again = std::mem::take(&mut self.again).into_iter();
-        let again = again.map(|(_, header, _)| header);
+        let again = again.map(|again| again.header);
         let lost = clients.chain(again).filter_map(|header| {
             Some(Transacted {
                 header: header?,
@@ -351,7 +370,7 @@ impl Linear {
 
     /// Transactions of this worker's clients without an outcome.
     pub(super) fn waiting(&self) -> usize {
-        self.clients.len()
+        self.clients.len() + self.again.len()
     }
 
     /// When [`Linear::is_due`] is next true.
@@ -359,7 +378,9 @@ impl Linear {
         if !self.inbox.is_empty() || self.is_freed {
             return Some(0);
         }
-        (!self.seats.is_empty() || !self.clients.is_empty()).then_some(self.look_us)
+        let looks = !self.seats.is_empty() || !self.clients.is_empty();
+        let again = self.again.iter().map(|again| again.due_us);
+        again.chain(looks.then_some(self.look_us)).min()
     }
 
     /// Whether it is time to look for transactions that make no progress.
@@ -425,7 +446,7 @@ impl Linear {
             .values()
             .map(|seat| seat.head.book().iter().count());
         LinearFigures {
-            waiting: (self.clients.len() + self.again.len()) as u64,
+            waiting: self.waiting() as u64,
             prepared: open.sum::<usize>() as u64,
             ..self.figures
         }

@@ -41,6 +41,11 @@ impl<P: Program> Worker<P> {
         Heads { worker: self }.begin(header, keys, body)
     }
 
+    /// Transactions of clients here that have no outcome yet.
+    pub fn waiting_transactions(&self) -> usize {
+        self.linear.waiting()
+    }
+
     /// A letter of a worker of another node.
     pub fn on_letter(&mut self, now: Now, from: NodeNo, letter: Letter) {
         Heads { worker: self }.on_letter(now, from, letter);

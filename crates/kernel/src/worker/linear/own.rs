@@ -14,6 +14,10 @@ use rufous_linear::{Message, OTHER_ORDER, Outcome, Part, Transaction, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// The client's reply where a transaction was begun again too often.
+const CLASHES: &[u8] = b"-TRYAGAIN keys are part of transactions that began before chains of slots have changed, and are not over: nothing \
+    was done; see CLUSTER STATUS, and send it again\r\n";
+
 impl<P: Program> Heads<'_, P> {
     /// Begins a transaction of a client on these keys, each with whether it is written; `body`: [`crate::body`]. Its end is a
     /// [`Result::Transacted`], unless there is no client; call
@@ -50,12 +54,12 @@ impl<P: Program> Heads<'_, P> {
             return false;
         };
         self.worker.linear.figures.begun += u64::from(header.is_some());
-        self.submit(header.copied(), txn);
+        self.submit((header.copied(), 0), txn);
         true
     }
 
     /// Sends a transaction to its first slot. It visits slots by the workers that head them now.
-    fn submit(&mut self, header: Option<Header>, txn: Transaction<Access>) {
+    fn submit(&mut self, (header, tries): (Option<Header>, u32), txn: Transaction<Access>) {
         let txn = match self.mapping() {
             Some(mapping) => txn.ordered(mapping.epoch, |slot| {
                 let head = mapping.chains.of(slot).head();
@@ -68,6 +72,7 @@ impl<P: Program> Heads<'_, P> {
             header,
             first: txn.first(),
             is_large: txn.body().len() > LARGE,
+            tries,
         };
         self.worker.linear.clients.insert(txn.id, client);
         let mut out = Vec::new();
@@ -96,10 +101,11 @@ impl<P: Program> Heads<'_, P> {
         self.post_all(out);
         let client = self.worker.linear.clients.remove(&txn);
         if let (Some(Ended { txn, outcome, told }), Some(client)) = (ended, client) {
-            if told[..] == *OTHER_ORDER {
-                self.worker.linear.begin_later(now, client.header, &txn);
+            let clashes = told[..] == *OTHER_ORDER;
+            if clashes && self.worker.linear.begin_later(now, &client, &txn) {
                 return;
             }
+            let told = if clashes { CLASHES.into() } else { told };
             let Some(header) = client.header else {
                 return;
             };
@@ -119,9 +125,9 @@ impl<P: Program> Heads<'_, P> {
 
     /// Those are begun again that would have waited for ones of another order, and have paused.
     pub(super) fn begin_again(&mut self, now: Now) {
-        while let Some((header, txn)) = self.worker.linear.next_again(now) {
+        while let Some(again) = self.worker.linear.next_again(now) {
             if let Some(id) = self.next_id() {
-                self.submit(header, txn.renamed(id));
+                self.submit((again.header, again.tries), again.txn.renamed(id));
             }
         }
     }

@@ -18,7 +18,9 @@ use crate::cluster::way::Way;
 use rufous_base::limits::TRANSACTION_PATIENCE_US;
 use rufous_base::slot::slot_of;
 use rufous_base::{Args, Effects, Now, Output};
-use rufous_cluster::composing::{self, Composer, MOST_BYTES, MOST_SLOTS, Plan, Refusal, Shape};
+use rufous_cluster::composing::{
+    self, Composer, MOST_BYTES, MOST_KEPT, MOST_SLOTS, Plan, Refusal, Shape,
+};
 use rufous_command::{Failure, Flags, Reply, Spec};
 use rufous_kernel::Submitted;
 use rufous_kernel::batch::Header;
@@ -119,12 +121,19 @@ fn refusal(why: Refusal, name: &str) -> Failure {
         Refusal::TooManySlots => format!(
             "ERR the transaction has keys of more than {MOST_SLOTS} slots: use several, or hash tags, as in {{tag}}key"
         ),
+        Refusal::TooLargeEach => format!(
+            "ERR each slot of a transaction keeps all of its commands: its bytes times its slots are at most {MOST_KEPT}: use several, or give its keys one hash tag, as in {{tag}}key"
+        ),
         Refusal::TooLarge => format!(
             "ERR a transaction over several slots has at most {MOST_BYTES} bytes: use several, or give its keys one hash tag, as in {{tag}}key"
         ),
     }
     .into()
 }
+
+/// Transactions of a worker's clients, those that have left included, that may wait for their outcomes.
+const MOST_WAITING: usize = 4096;
+const FULL: &str = "TRYAGAIN 4096 transactions over slots of this worker's clients have no outcome yet: nothing was done; send it again later";
 
 /// Keys that one transaction deletes.
 const MOST_KEYS: usize = 4096;
@@ -159,7 +168,10 @@ fn are_few(request: &Request<'_>, args: &Args<'_>) -> bool {
     // A body has some bytes more for each.
     let bytes: usize = keys().map(<[u8]>::len).sum();
     let slots: BTreeSet<u16> = keys().map(slot_of).collect();
-    bytes <= MOST_BYTES / 2 && request.keys.len() <= MOST_KEYS && slots.len() <= MOST_SLOTS
+    bytes * slots.len() <= MOST_KEPT / 2
+        && bytes <= MOST_BYTES / 2
+        && request.keys.len() <= MOST_KEYS
+        && slots.len() <= MOST_SLOTS
 }
 
 /// Single commands.
@@ -262,6 +274,14 @@ impl Apart<'_> {
         let composed = composed.and_then(|composed| match self.has_earlier() {
             Some(why) => Err(why),
             None => Ok(composed),
+        });
+        let composed = composed.and_then(|composed| {
+            let is_full = self.front.kernel.waiting_transactions() >= MOST_WAITING;
+            if is_full {
+                Err(FULL.into())
+            } else {
+                Ok(composed)
+            }
         });
         let begun = composed.and_then(|(body, keys, plan)| {
             let keys = keys.iter().map(|(key, writes)| (&**key, *writes));

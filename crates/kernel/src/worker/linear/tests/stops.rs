@@ -68,6 +68,30 @@ fn transactions_of_different_mappings_do_not_wait_for_each_other() {
     assert_eq!((begun_again(&pair), pair.books()), (1, 0));
 }
 
+/// It is not begun again for ever: a slot of the other one may not be served.
+#[test]
+fn what_was_begun_again_too_often_is_refused() {
+    let chains: [(&[u8], &[u16], Option<u16>); 2] = [(FIRST, &[0], None), (LAST, &[1], None)];
+    let mut pair = Pair::new();
+    pair.begin(None);
+    pair.letters.clear();
+    pair.map(2, &chains);
+    pair.begin(None);
+    for _ in 0..2 * REORDERS {
+        pair.wait(REORDER_US << 6);
+        // Nothing comes to the other slot.
+        pair.letters.clear();
+    }
+    let [ended] = &pair.ended[..] else {
+        panic!("{:?}", pair.ended);
+    };
+    assert_eq!(ended.is_committed, Some(false));
+    assert!(ended.told.starts_with(b"-TRYAGAIN"));
+    let figures = pair.workers[0].linear_figures();
+    assert_eq!(figures.reordered, u64::from(REORDERS));
+    assert!(pair.workers[0].linear.again.is_empty());
+}
+
 /// A node that ends does not know what becomes of them, as of all that waits.
 #[test]
 fn what_is_to_begin_again_is_given_up_with_the_rest() {
