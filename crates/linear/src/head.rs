@@ -173,15 +173,12 @@ impl<O: Operation> Head<O> {
     /// may lack.
     pub fn peers(&self) -> BTreeSet<u16> {
         let slot = self.book.slot();
-        let stops = |txn: &Arc<Transaction<O>>| match txn.first() == slot {
-            true => txn.slots().to_vec(),
-            false => txn
-                .before(slot)
-                .into_iter()
-                .chain(txn.after(slot))
-                .collect(),
-        };
-        let mut all: BTreeSet<u16> = self.known().flat_map(stops).collect();
+        let mut all = BTreeSet::new();
+        for txn in self.known() {
+            let (before, after) = (txn.before(slot), txn.after(slot));
+            let is_peer = |of: &u16| txn.first() == slot || [before, after].contains(&Some(*of));
+            all.extend(txn.slots().iter().copied().filter(is_peer));
+        }
         all.extend(self.settling.asked());
         all.extend(self.settling.past().map(|(_, before)| before));
         all.extend(self.recovery.iter().flat_map(Recovery::asked));

@@ -318,7 +318,7 @@ impl State<Op> for Keys {
 
 /// Whether a slot adds something for an operation of a transaction.
 fn adds(txn: TxnId, op: &Op) -> bool {
-    matches!(op, Op::Access(_)) && txn.number % 3 > 0
+    matches!(op, Op::Access(_)) && !txn.number.is_multiple_of(3)
 }
 
 fn is_apart(txn: &Transaction<Op>) -> bool {

@@ -251,7 +251,7 @@ fn what_the_slot_before_has_lost_is_given_up() {
     );
     assert_eq!(last.take(Some(2), unprepared), Put::default());
     assert!(middle.head.is_idle() && last.head.is_idle());
-    // It comes again, as a new one.
+    // It is sent again, as a new one.
     let put = first.take(None, forward(&txn, 0));
     assert_eq!(put.beside, [(2, prepared(&txn))]);
     middle.take(Some(1), forward(&txn, 1));
