@@ -398,7 +398,8 @@ impl<O: Operation> Head<O> {
                     self.back(id, out);
                 }
             }
-            Some(Entry::Applied { .. }) => {}
+            // The slot after has applied it again, after a loss.
+            Some(Entry::Applied { .. }) => self.back(id, out),
             Some(Entry::Aborted { .. }) => {}
             Some(Entry::Forgotten { .. }) | None => self.ends(out).tell_unknown(from, id),
         }
