@@ -19,6 +19,8 @@ mod again;
 mod ahead;
 #[cfg(test)]
 mod ahead_tests;
+#[cfg(test)]
+mod driven;
 mod index;
 #[cfg(test)]
 mod many_tests;
@@ -144,8 +146,8 @@ impl<O: Operation> Head<O> {
 
     /// Transactions of which something may have to be sent again.
     pub fn open(&self) -> impl Iterator<Item = TxnId> {
-        let past = self.settling.past().map(|(id, _)| id);
-        self.book.iter().map(|(id, _)| *id).chain(past)
+        let known = self.book.iter().map(|(id, _)| id);
+        known.chain(self.settling.past.keys()).copied()
     }
 
     /// Transactions that wait for others to be admitted, or for the end of a recovery.
@@ -160,7 +162,7 @@ impl<O: Operation> Head<O> {
 
     /// Whether it has no transaction, and none waits.
     pub fn is_idle(&self) -> bool {
-        let is_over = self.book.is_empty() && self.settling.past().next().is_none();
+        let is_over = self.book.is_empty() && self.settling.past.is_empty();
         is_over && self.index.waiting().len() == 0 && self.recovery.is_none()
     }
 
@@ -180,7 +182,7 @@ impl<O: Operation> Head<O> {
             all.extend(txn.slots().iter().copied().filter(is_peer));
         }
         all.extend(self.settling.asked());
-        all.extend(self.settling.past().map(|(_, before)| before));
+        all.extend(self.settling.past.values());
         all.extend(self.recovery.iter().flat_map(Recovery::asked));
         all.remove(&self.book.slot());
         all
@@ -294,6 +296,10 @@ impl<O: Operation> Head<O> {
             Message::Heard { txn } => self.ends(out).on_heard(txn),
             Message::Lost { round } => self.on_lost(from, round, out),
             Message::IsPrepared { txn } => self.beside(out).on_is_prepared(from, txn),
+            Message::Proposed { txn, max } => {
+                self.beside(out).on_max(from, (txn, max));
+                self.go_on(state, out);
+            }
             Message::Unprepared { txn } => self.beside(out).on_unprepared(from, txn, state),
             Message::IsApplied { txn } => self.beside(out).on_is_applied(from, txn),
             // Of a recovery that is over.
@@ -316,20 +322,7 @@ impl<O: Operation> Head<O> {
         match self.book.get(id) {
             Some(Entry::Aborted { .. }) if !planted::is(Off::Aborts) => self.undo(id, out),
             Some(Entry::Applied { .. }) => self.back(id, out),
-            // The slot after has applied it.
-            Some(Entry::Prepared { max: None, .. }) if self.finals.contains_key(&id) => {}
-            // It was lost, and has its place before anything else.
-            Some(Entry::Prepared {
-                txn,
-                proposal: 0,
-                max: None,
-            }) => {
-                let txn = Arc::clone(txn);
-                self.propose(txn, (0, max), out);
-            }
-            Some(Entry::Prepared { max: None, .. }) => {
-                self.beside(out).on_awaited(from, (id, max));
-            }
+            Some(Entry::Prepared { max: None, .. }) => self.beside(out).on_max(from, (id, max)),
             // It was passed on: each slot sends again by itself what the next one may lack.
             Some(Entry::Prepared { .. }) => {}
             Some(Entry::Forgotten { .. }) => return,
@@ -398,9 +391,7 @@ impl<O: Operation> Head<O> {
                     self.back(id, out);
                 }
             }
-            // The slot after has applied it again, after a loss.
-            Some(Entry::Applied { .. }) => self.back(id, out),
-            Some(Entry::Aborted { .. }) => {}
+            Some(Entry::Applied { .. } | Entry::Aborted { .. }) => {}
             Some(Entry::Forgotten { .. }) | None => self.ends(out).tell_unknown(from, id),
         }
     }

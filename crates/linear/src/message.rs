@@ -58,6 +58,8 @@ pub enum Message<O> {
     Heard { txn: TxnId },
     /// To the slot before, of what was prepared ahead of its message: is it prepared there?
     IsPrepared { txn: TxnId },
+    /// The answer: it is, or it is applied; `max` as in [`Message::Forward`]. What the slot does not have is not prepared for that.
+    Proposed { txn: TxnId, max: u64 },
     /// The answer: it is not.
     Unprepared { txn: TxnId },
     /// To the slot after, of what was applied here alone: is it applied there?

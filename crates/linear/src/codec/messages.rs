@@ -29,6 +29,7 @@ impl<O> Message<O> {
             Self::IsPrepared { .. } => 19,
             Self::Unprepared { .. } => 20,
             Self::IsApplied { .. } => 21,
+            Self::Proposed { .. } => 22,
         }
     }
 }
@@ -69,6 +70,7 @@ impl<O: Coded> Coded for Message<O> {
                 put_all(out, slots);
             }
             Self::Outcome { txn, outcome, told } => put!(out, txn, outcome, told),
+            Self::Proposed { txn, max } => put!(out, txn, max),
             Self::Lost { round } => round.encode(out),
             Self::Known { round, txn } => put!(out, round, txn),
             Self::Redo {
@@ -139,6 +141,10 @@ impl<O: Coded> Coded for Message<O> {
             19 => Self::IsPrepared { txn: id(from)? },
             20 => Self::Unprepared { txn: id(from)? },
             21 => Self::IsApplied { txn: id(from)? },
+            22 => Self::Proposed {
+                txn: id(from)?,
+                max: u64::decode(from)?,
+            },
             _ => return None,
         })
     }

@@ -110,7 +110,7 @@ impl Random {
         let (txn, id, stamp, told) = (self.txn(), self.id(), self.stamp(), self.bytes().into());
         let (max, round, facts) = (self.number(), self.number(), self.number());
         let (after, is) = (self.after(), self.below(2) == 0);
-        match kind % 20 {
+        match kind % 21 {
             0 => Message::Forward { txn, max },
             1 => Message::Backward {
                 txn: id,
@@ -164,7 +164,8 @@ impl Random {
                 recovers: is,
             },
             18 => Message::IsPrepared { txn: id },
-            _ => Message::Unprepared { txn: id },
+            19 => Message::Unprepared { txn: id },
+            _ => Message::Proposed { txn: id, max },
         }
     }
 }

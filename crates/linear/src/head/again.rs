@@ -16,13 +16,10 @@ pub(super) struct Again<'a, O: Operation> {
 impl<O: Operation> Again<'_, O> {
     /// What another head may lack.
     pub(super) fn send(self, peer: u16) {
-        let past = self
-            .head
-            .settling
-            .past()
-            .filter(|(_, before)| *before == peer);
+        let past = self.head.settling.past.iter();
+        let past = past.filter(|(_, before)| **before == peer);
         self.out.extend(past.map(|(txn, _)| {
-            let ask = Message::IsPrepared { txn };
+            let ask = Message::IsPrepared { txn: *txn };
             Output::Send(To::Slot(peer), ask)
         }));
         let slot = self.head.book.slot();
@@ -32,7 +29,7 @@ impl<O: Operation> Again<'_, O> {
                 txn.before(slot) == Some(peer),
             );
             let has_final = self.head.finals.contains_key(&id);
-            let lacks_rest = self.head.settling.whole(&self.head.book, id).is_none();
+            let lacks_rest = !self.head.settling.has_rest(id);
             match self.head.book.get(id) {
                 Some(Entry::Prepared { max: None, .. }) if is_before && !has_final => {
                     let ask = Message::IsPrepared { txn: id };

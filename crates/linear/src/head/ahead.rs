@@ -4,15 +4,14 @@
 //! What is done ahead is not relied upon before the message comes, which is sent when the slot before it keeps its own part:
 //!
 //! - *Prepared* ahead, a transaction has a proposal and no maximum. Its conditions hold and its keys are taken from then on.
-//!   The message brings the maximum, which is made again of what is kept, each time that the message arrives. If the slot before has
-//!   lost its part, it says so when it is asked, and the transaction is given up here as if it had never come.
+//!   The message brings the maximum, which is made again of what is kept, each time that it arrives. If the slot before
+//!   has lost its part, it says so when it is asked, and the transaction is given up here as if it had never come.
 //! - *Applied* ahead, a transaction has its final stamp, which no slot can lose: all of them keep what it was made of. It
 //!   is not passed back before the message says that the slot after keeps that it was applied.
-//!
-//! - *Forgotten* ahead, it may still be on its way here, sent twice. This slot passes over it until the message that orders it to
-//!   forget has come, or the slot before has said that it has nothing of it. If the slot before has not kept that it has
-//!   forgotten it, it asks, and is told that it is unknown. The first slot does nothing ahead here: as long as it
-//!   remembers that it has forgotten it, no slot that loses the end of its log takes it for lost.
+//! - *Forgotten* ahead, it may still be on its way here, sent twice. This slot passes over it until the message that
+//!   orders it to forget has come, or the slot before has said that it has nothing of it. If the slot before has not kept
+//!   that it has forgotten it, it asks, and is told that it is unknown. The first slot does nothing ahead here: as long
+//!   as it remembers that it has forgotten it, no slot that loses the end of its log takes it for lost.
 //!
 //! A transaction is prepared ahead only where it need not wait. So transactions take keys in the order of their slots as ever.
 
@@ -88,8 +87,28 @@ impl<O: Operation> Beside<'_, O> {
         }
     }
 
-    /// The message has come of a transaction that was prepared ahead of it.
-    pub(super) fn on_awaited(&mut self, from: Option<u16>, (id, max): (TxnId, u64)) {
+    /// The slot before has told the largest time proposed up to there, of what was prepared without it.
+    pub(super) fn on_max(&mut self, from: Option<u16>, (id, max): (TxnId, u64)) {
+        // With a stamp, the slot after has applied it.
+        let has_final = self.head.finals.contains_key(&id);
+        match self.head.book.get(id) {
+            // It was lost, and has its place before anything else.
+            Some(Entry::Prepared {
+                txn,
+                proposal: 0,
+                max: None,
+            }) if !has_final => {
+                let txn = Arc::clone(txn);
+                self.head.propose(txn, (0, max), self.out);
+            }
+            Some(Entry::Prepared { max: None, .. }) if !has_final => {
+                self.on_awaited(from, (id, max));
+            }
+            _ => {}
+        }
+    }
+
+    fn on_awaited(&mut self, from: Option<u16>, (id, max): (TxnId, u64)) {
         let slot = self.head.book.slot();
         let Some(Entry::Prepared { txn, proposal, .. }) = self.head.book.get(id) else {
             return;
@@ -106,20 +125,23 @@ impl<O: Operation> Beside<'_, O> {
         }
     }
 
-    /// The slot after has prepared it ahead of the message: that is sent again, or the slot after gives it up.
+    /// The slot after has prepared it ahead of the message: it is told what that would have brought, or gives it up.
     pub(super) fn on_is_prepared(&mut self, from: Option<u16>, id: TxnId) {
         let Some(from) = from else {
             return;
         };
         match self.head.book.get(id) {
             Some(entry @ (Entry::Prepared { .. } | Entry::Applied { .. })) => {
-                let last = self.head.finals.get(&id).map(|last| last.stamp);
-                let Some(stamp) = entry.stamp().or(last) else {
-                    return self.head.pass_on(id, Basis::Unkept, self.out);
+                let proposed = match entry {
+                    Entry::Prepared { max, .. } => max.or(self.head.maxima.get(&id).copied()),
+                    _ => None,
                 };
-                let (txn, max) = (Arc::clone(entry.txn()), stamp.time);
-                self.out
-                    .push(Output::Send(To::Slot(from), Message::Forward { txn, max }));
+                let last = self.head.finals.get(&id).map(|last| last.stamp);
+                let time = entry.stamp().or(last).map(|stamp| stamp.time);
+                if let Some(max) = time.or(proposed) {
+                    let proposed = Message::Proposed { txn: id, max };
+                    self.out.push(Output::Send(To::Slot(from), proposed));
+                }
             }
             Some(Entry::Aborted { .. }) | None => {
                 let unprepared = Message::Unprepared { txn: id };
@@ -136,7 +158,7 @@ impl<O: Operation> Beside<'_, O> {
         id: TxnId,
         state: &mut impl State<O>,
     ) {
-        self.head.settling.drop_past(id);
+        self.head.settling.past.remove(&id);
         let Some(Entry::Prepared { txn, max: None, .. }) = self.head.book.get(id) else {
             return;
         };
@@ -170,7 +192,7 @@ impl<O: Operation> Ends<'_, O> {
         let before = crate::txn::before(slots, slot);
         if let Some(before) = before.filter(|_| self.book.get(id).is_some_and(has_ended)) {
             self.drop_ended(id, slots);
-            self.at.add_past(id, before);
+            self.at.past.insert(id, before);
         }
     }
 }

@@ -1,13 +1,12 @@
 //! Heads of slots beside one another, driven by hand: what is kept, and what is said when.
 
-use super::{Head, Later, State};
-use crate::{
-    Access, Ahead, Book, Message, Outcome, Output, Part, Record, Stamp, To, Transaction, TxnId,
-};
-use std::collections::BTreeSet;
+use super::driven::{self, Sent, id};
+use super::{Later, OTHER_ORDER, State};
+use crate::{Access, Ahead, Message, Outcome, Part, Record, Stamp, To, Transaction};
 use std::sync::Arc;
 
 type Txn = Arc<Transaction<Access>>;
+type Slot = driven::Slot<Access, Keys>;
 
 #[derive(Default)]
 struct Keys {
@@ -44,95 +43,23 @@ impl State<Access> for Keys {
     }
 }
 
-struct Slot {
-    head: Head<Access>,
-    keys: Keys,
-    records: Vec<Record<Access>>,
-}
-
-/// What a slot has put out besides records.
-#[derive(Debug, Default, PartialEq)]
-struct Put {
-    sent: Vec<(To, Message<Access>)>,
-    beside: Vec<(u16, Ahead<Access>)>,
-}
-
-impl Slot {
-    fn new(no: u16) -> Self {
-        Self {
-            head: Head::new(Book::new(no)),
-            keys: Keys::default(),
-            records: Vec::new(),
-        }
-    }
-
-    fn put(&mut self, out: Vec<Output<Access>>) -> Put {
-        let mut put = Put::default();
-        for output in out {
-            match output {
-                Output::Record(record) => self.records.push(record),
-                Output::Send(to, message) | Output::SendSynced(to, message) => {
-                    put.sent.push((to, message));
-                }
-                Output::Beside(slot, ahead) => put.beside.push((slot, ahead)),
-            }
-        }
-        put
-    }
-
-    fn take(&mut self, from: Option<u16>, message: Message<Access>) -> Put {
-        let mut out = Vec::new();
-        let keys = &mut self.keys;
-        self.head.on_message(from, message, keys, &mut out);
-        self.put(out)
-    }
-
-    fn ahead(&mut self, ahead: Ahead<Access>) -> Put {
-        let mut out = Vec::new();
-        self.head.on_ahead(ahead, &mut self.keys, &mut out);
-        self.put(out)
-    }
-
-    fn link(&mut self, peer: u16) -> Put {
-        let mut out = Vec::new();
-        self.head.on_link(peer, &mut out);
-        self.put(out)
-    }
-
-    /// Another head takes over, which has only so many of the records.
-    fn lose_head(&mut self, kept: usize) -> Put {
-        self.records.truncate(kept);
-        let mut book = Book::new(self.head.book().slot());
-        for record in &self.records {
-            book.on_record(record.clone());
-        }
-        self.head = Head::new(book);
-        let mut out = Vec::new();
-        let keys = &mut self.keys;
-        self.head.on_start(BTreeSet::new(), keys, &mut out);
-        self.put(out)
-    }
-}
-
-fn id(number: u64) -> TxnId {
-    let (node, start) = (1, 1);
-    TxnId {
-        node,
-        start,
-        number,
-    }
-}
-
-/// It writes a key of each slot.
-fn txn(number: u64, slots: &[u16]) -> Txn {
-    let part = |slot: &u16| Part {
-        slot: *slot,
+fn part(slot: u16, access: Access) -> Part<Access> {
+    Part {
+        slot,
         key: (*b"k").into(),
-        ops: vec![Access::Write],
+        ops: vec![access],
         expects: None,
-    };
-    let parts = slots.iter().map(part).collect();
-    Arc::new(Transaction::new(id(number), parts, Arc::default()).expect("parts"))
+    }
+}
+
+/// It has a key of each slot.
+fn txn_of(number: u64, slots: &[u16], access: Access) -> Transaction<Access> {
+    let parts = slots.iter().map(|slot| part(*slot, access)).collect();
+    Transaction::new(id(number), parts, Arc::default()).expect("parts")
+}
+
+fn txn(number: u64, slots: &[u16]) -> Txn {
+    Arc::new(txn_of(number, slots, Access::Write))
 }
 
 fn forward(txn: &Txn, max: u64) -> Message<Access> {
@@ -145,11 +72,18 @@ fn prepared(txn: &Txn) -> Ahead<Access> {
     Ahead::Prepared { txn }
 }
 
-fn sends(to: u16, message: Message<Access>) -> Put {
-    Put {
-        sent: vec![(To::Slot(to), message)],
-        ..Put::default()
-    }
+fn applied(stamp: Stamp, bytes: usize) -> Ahead<Access> {
+    let txn = stamp.txn;
+    Ahead::Applied { txn, stamp, bytes }
+}
+
+fn to(slot: u16, message: Message<Access>) -> Sent<Access> {
+    vec![(To::Slot(slot), message)]
+}
+
+fn at(time: u64, number: u64) -> Stamp {
+    let txn = id(number);
+    Stamp { time, txn }
 }
 
 fn backward(stamp: Stamp, told: &[(u16, &str)]) -> Message<Access> {
@@ -167,93 +101,93 @@ fn backward(stamp: Stamp, told: &[(u16, &str)]) -> Message<Access> {
     }
 }
 
+fn forget(number: u64) -> Message<Access> {
+    let slots = [1, 2, 3].into();
+    Message::Forget {
+        txn: id(number),
+        slots,
+    }
+}
+
 /// Three slots of one worker, in which a transaction is prepared.
 fn three() -> ([Slot; 3], Txn) {
     let txn = txn(1, &[1, 2, 3]);
     let mut slots = [Slot::new(1), Slot::new(2), Slot::new(3)];
-    let put = slots[0].take(None, forward(&txn, 0));
-    assert_eq!(put.beside, [(2, prepared(&txn))]);
-    assert_eq!(put.sent, sends(2, forward(&txn, 1)).sent);
-    let put = slots[1].ahead(prepared(&txn));
-    assert_eq!(
-        (&put.beside[..], put.sent),
-        (&[(3, prepared(&txn))][..], vec![])
-    );
-    assert_eq!(slots[2].ahead(prepared(&txn)), Put::default());
+    let sent = slots[0].take(None, forward(&txn, 0));
+    assert_eq!(sent, to(2, forward(&txn, 1)));
+    assert_eq!(slots[0].take_beside(), [(2, prepared(&txn))]);
+    assert_eq!(slots[1].ahead(prepared(&txn)), []);
+    assert_eq!(slots[1].take_beside(), [(3, prepared(&txn))]);
+    assert_eq!(slots[2].ahead(prepared(&txn)), []);
+    assert_eq!(slots[2].take_beside(), []);
     assert!(slots.iter().all(|slot| slot.records.len() == 1));
     (slots, txn)
+}
+
+/// They have executed it, and the two behind the first have been told so by message.
+fn executed() -> [Slot; 3] {
+    let ([mut first, mut middle, mut last], txn) = three();
+    middle.take(Some(1), forward(&txn, 1));
+    last.take(Some(2), forward(&txn, 1));
+    last.take(Some(3), forward(&txn, 1));
+    middle.ahead(applied(at(1, 1), 2));
+    first.ahead(applied(at(1, 1), 4));
+    middle.take(Some(3), backward(at(1, 1), &[(3, "3;")]));
+    for slot in [&mut first, &mut middle, &mut last] {
+        slot.take_beside();
+    }
+    [first, middle, last]
 }
 
 #[test]
 fn each_slot_records_twice_and_waits_for_what_the_others_keep() {
     let ([mut first, mut middle, mut last], txn) = three();
     // The messages find it prepared: nothing is recorded again.
-    assert_eq!(
-        middle.take(Some(1), forward(&txn, 1)),
-        sends(3, forward(&txn, 1))
-    );
+    let on = to(3, forward(&txn, 1));
+    assert_eq!(middle.take(Some(1), forward(&txn, 1)), on);
     // The stamp is made of what the last slot has recorded, which it does not keep yet.
-    assert_eq!(
-        last.take(Some(2), forward(&txn, 1)),
-        sends(3, forward(&txn, 1))
-    );
+    assert_eq!(last.take(Some(2), forward(&txn, 1)), on);
     assert!(last.keys.applied.is_empty());
-    let put = last.take(Some(3), forward(&txn, 1));
-    let stamp = Stamp {
-        time: 1,
-        txn: id(1),
-    };
-    assert_eq!(put.sent, sends(2, backward(stamp, &[(3, "3;")])).sent);
-    let applied = |bytes| Ahead::Applied {
-        txn: id(1),
-        stamp,
-        bytes,
-    };
-    assert_eq!(put.beside, [(2, applied(2))]);
+    let stamp = at(1, 1);
+    let sent = last.take(Some(3), forward(&txn, 1));
+    assert_eq!(sent, to(2, backward(stamp, &[(3, "3;")])));
+    assert_eq!(last.take_beside(), [(2, applied(stamp, 2))]);
     // The others apply it at once, and say so when the one behind keeps it.
-    let put = middle.ahead(applied(2));
-    assert_eq!(
-        (&put.beside[..], put.sent),
-        (&[(1, applied(4))][..], vec![])
-    );
-    assert_eq!(first.ahead(applied(4)), Put::default());
+    assert_eq!(middle.ahead(applied(stamp, 2)), []);
+    assert_eq!(middle.take_beside(), [(1, applied(stamp, 4))]);
+    assert_eq!(first.ahead(applied(stamp, 4)), []);
     assert_eq!(first.keys.later, 4);
     assert_eq!(first.keys.applied, [(1, stamp)]);
-    let put = middle.take(Some(3), backward(stamp, &[(3, "3;")]));
+    let sent = middle.take(Some(3), backward(stamp, &[(3, "3;")]));
     let both = backward(stamp, &[(2, "2;"), (3, "3;")]);
-    assert_eq!(put, sends(1, both.clone()));
-    let put = first.take(Some(2), both);
+    assert_eq!(sent, to(1, both.clone()));
+    let sent = first.take(Some(2), both);
     let outcome = Message::Outcome {
         txn: id(1),
         outcome: Outcome::Committed,
         told: b"1;2;3;".as_slice().into(),
     };
     let origin = To::Origin { node: 1, start: 1 };
-    assert!(put.sent.contains(&(origin, outcome)));
-    assert!(
-        [first, middle, last]
-            .iter()
-            .all(|slot| slot.records.len() == 2)
-    );
+    assert!(sent.contains(&(origin, outcome)));
+    let mut all = [first, middle, last].into_iter();
+    assert!(all.all(|slot| slot.records.len() == 2));
 }
 
 #[test]
 fn what_the_slot_before_has_lost_is_given_up() {
     let ([mut first, mut middle, mut last], txn) = three();
-    assert_eq!(first.lose_head(0), Put::default());
+    assert_eq!(first.lose_records(0), []);
     let ask = Message::IsPrepared { txn: id(1) };
-    assert_eq!(middle.link(1), sends(1, ask.clone()));
+    assert_eq!(middle.link(1), to(1, ask.clone()));
     let unprepared = Message::Unprepared { txn: id(1) };
-    assert_eq!(first.take(Some(2), ask), sends(2, unprepared.clone()));
-    assert_eq!(
-        middle.take(Some(1), unprepared.clone()),
-        sends(3, unprepared.clone())
-    );
-    assert_eq!(last.take(Some(2), unprepared), Put::default());
+    assert_eq!(first.take(Some(2), ask), to(2, unprepared.clone()));
+    let on = to(3, unprepared.clone());
+    assert_eq!(middle.take(Some(1), unprepared.clone()), on);
+    assert_eq!(last.take(Some(2), unprepared), []);
     assert!(middle.head.is_idle() && last.head.is_idle());
     // It is sent again, as a new one.
-    let put = first.take(None, forward(&txn, 0));
-    assert_eq!(put.beside, [(2, prepared(&txn))]);
+    first.take(None, forward(&txn, 0));
+    assert_eq!(first.take_beside(), [(2, prepared(&txn))]);
     middle.take(Some(1), forward(&txn, 1));
     assert!(middle.head.holds(b"k"));
 }
@@ -263,7 +197,7 @@ fn what_was_passed_on_is_not_given_up() {
     let ([_, mut middle, _], txn) = three();
     middle.take(Some(1), forward(&txn, 1));
     let unprepared = Message::Unprepared { txn: id(1) };
-    assert_eq!(middle.take(Some(1), unprepared), Put::default());
+    assert_eq!(middle.take(Some(1), unprepared), []);
     assert!(middle.head.holds(b"k"));
 }
 
@@ -271,43 +205,27 @@ fn what_was_passed_on_is_not_given_up() {
 fn the_next_head_makes_the_same_of_what_was_kept() {
     let ([_, mut middle, mut last], txn) = three();
     // Meanwhile another key of the slot has a later time.
-    let other = Transaction::new(
-        id(7),
-        vec![Part {
-            slot: 3,
-            key: (*b"other").into(),
-            ops: vec![Access::Write],
-            expects: None,
-        }],
-        Arc::default(),
-    );
-    let other = Arc::new(other.expect("a part"));
-    last.take(None, forward(&other, 9));
-    let stamp = Stamp {
-        time: 5,
-        txn: id(1),
+    let other = Part {
+        key: (*b"other").into(),
+        ..part(3, Access::Write)
     };
+    let other = Transaction::new(id(7), vec![other], Arc::default());
+    last.take(None, forward(&Arc::new(other.expect("a part")), 9));
+    let on = to(3, forward(&txn, 5));
     for _ in 0..2 {
-        assert_eq!(
-            middle.take(Some(1), forward(&txn, 5)),
-            sends(3, forward(&txn, 5))
-        );
-        assert_eq!(
-            last.take(Some(2), forward(&txn, 5)),
-            sends(3, forward(&txn, 5))
-        );
-        middle.lose_head(1);
-        let kept = last.records.len();
-        last.lose_head(kept);
+        assert_eq!(middle.take(Some(1), forward(&txn, 5)), on);
+        assert_eq!(last.take(Some(2), forward(&txn, 5)), on);
+        middle.lose_head();
+        last.lose_head();
         // It asks for the message: nothing else brings it again.
         let ask = Message::IsPrepared { txn: id(1) };
-        assert_eq!(last.link(2), sends(2, ask.clone()));
-        assert_eq!(middle.take(Some(3), ask), Put::default());
+        assert_eq!(last.link(2), to(2, ask.clone()));
+        assert_eq!(middle.take(Some(3), ask), []);
     }
     middle.take(Some(1), forward(&txn, 5));
     last.take(Some(2), forward(&txn, 5));
     last.take(Some(3), forward(&txn, 5));
-    assert_eq!(last.keys.applied.last(), Some(&(1, stamp)));
+    assert_eq!(last.keys.applied.last(), Some(&(1, at(5, 1))));
 }
 
 /// What was applied alone, the slot after has to apply with the same stamp, though it has lost that.
@@ -317,23 +235,15 @@ fn a_slot_that_has_lost_that_it_applied_is_told_the_stamp() {
     middle.take(Some(1), forward(&txn, 4));
     last.take(Some(2), forward(&txn, 4));
     last.take(Some(3), forward(&txn, 4));
-    let stamp = Stamp {
-        time: 4,
-        txn: id(1),
-    };
-    let (txn_id, bytes) = (id(1), 2);
-    middle.ahead(Ahead::Applied {
-        txn: txn_id,
-        stamp,
-        bytes,
-    });
-    last.lose_head(1);
+    middle.ahead(applied(at(4, 1), 2));
+    last.lose_records(1);
     let ask = Message::IsPrepared { txn: id(1) };
-    assert_eq!(middle.take(Some(3), ask), sends(3, forward(&txn, 4)));
-    last.take(Some(2), forward(&txn, 4));
-    let put = last.take(Some(3), forward(&txn, 4));
-    assert_eq!(put.sent, sends(2, backward(stamp, &[(3, "3;")])).sent);
-    assert_eq!(last.keys.applied, [(1, stamp), (1, stamp)]);
+    let proposed = Message::Proposed { txn: id(1), max: 4 };
+    assert_eq!(middle.take(Some(3), ask), to(3, proposed.clone()));
+    assert_eq!(last.take(Some(2), proposed), to(3, forward(&txn, 4)));
+    let sent = last.take(Some(3), forward(&txn, 4));
+    assert_eq!(sent, to(2, backward(at(4, 1), &[(3, "3;")])));
+    assert_eq!(last.keys.applied, [(1, at(4, 1)), (1, at(4, 1))]);
 }
 
 #[test]
@@ -341,23 +251,132 @@ fn nothing_is_prepared_ahead_that_would_wait_or_be_refused_or_needs_what_others_
     let (one, two) = (txn(1, &[1, 2, 3]), txn(2, &[1, 2]));
     let mut slot = Slot::new(2);
     slot.take(Some(1), forward(&one, 3));
-    assert_eq!(slot.ahead(prepared(&two)), Put::default());
+    assert_eq!(slot.ahead(prepared(&two)), []);
     assert!(slot.head.book().get(two.id).is_none());
     let mut slot = Slot::new(2);
     slot.keys.refuses = true;
-    assert_eq!(slot.ahead(prepared(&one)), Put::default());
+    assert_eq!(slot.ahead(prepared(&one)), []);
     assert!(slot.head.is_idle());
     let mut slot = Slot::new(1);
     slot.keys.joint = true;
-    assert_eq!(slot.take(None, forward(&one, 0)).beside, []);
+    slot.take(None, forward(&one, 0));
+    assert_eq!(slot.take_beside(), []);
 }
 
 /// The last slot has just recorded what the stamp is made of: the slot before may not use it yet.
 #[test]
 fn a_stamp_that_is_not_kept_is_not_used_by_others() {
-    let txn = txn(1, &[1, 2]);
     let mut last = Slot::new(2);
-    let put = last.take(Some(1), forward(&txn, 3));
-    assert_eq!(put.beside, []);
+    last.take(Some(1), forward(&txn(1, &[1, 2]), 3));
+    assert_eq!(last.take_beside(), []);
     assert_eq!(last.keys.applied.len(), 1);
+}
+
+/// Otherwise a message that each of many slots sends again goes through all of them.
+#[test]
+fn what_is_told_again_is_not_passed_on() {
+    let txn = txn(1, &[1, 2, 3]);
+    let told = backward(at(4, 1), &[(3, "3;")]);
+    let mut slot = Slot::new(2);
+    assert_eq!(slot.take(Some(1), forward(&txn, 4)).len(), 1);
+    assert_eq!(slot.take(Some(1), forward(&txn, 4)), []);
+    assert_eq!(slot.take(Some(3), told.clone()).len(), 1);
+    assert_eq!(slot.take(Some(3), told.clone()), []);
+    // Each looks after its neighbours.
+    assert_eq!(slot.link(1).len(), 1);
+    // The same of what was prepared and applied ahead.
+    let mut slot = Slot::new(2);
+    slot.ahead(prepared(&txn));
+    assert_eq!(slot.take(Some(1), forward(&txn, 4)).len(), 1);
+    assert_eq!(slot.take(Some(1), forward(&txn, 4)), []);
+    slot.ahead(applied(at(4, 1), 2));
+    assert_eq!(slot.take(Some(3), told.clone()).len(), 1);
+    assert_eq!(slot.take(Some(3), told), []);
+    // And of what was aborted.
+    let mut slot = Slot::new(2);
+    slot.take(Some(1), forward(&txn, 4));
+    let undo = Message::Undo {
+        txn: id(1),
+        told: Arc::default(),
+    };
+    assert_eq!(slot.take(Some(3), undo.clone()).len(), 1);
+    assert_eq!(slot.take(Some(3), undo), []);
+    let known: Vec<u16> = slot.head.peers().into_iter().collect();
+    assert_eq!(known, [1, 3]);
+}
+
+#[test]
+fn what_was_forgotten_ahead_is_not_taken_for_new() {
+    let [_, mut middle, mut last] = executed();
+    assert_eq!(middle.take(Some(1), forget(1)), to(3, forget(1)));
+    let [(3, ahead)] = &middle.take_beside()[..] else {
+        panic!("nothing for the slot beside it");
+    };
+    assert_eq!(last.ahead(ahead.clone()), []);
+    assert_eq!(last.records.last(), Some(&Record::Forgotten { txn: id(1) }));
+    // It was sent twice.
+    let late = txn(1, &[1, 2, 3]);
+    assert_eq!(last.take(Some(2), forward(&late, 1)), []);
+    assert!(last.head.book().is_empty() && !last.head.is_idle());
+    let ask = Message::IsPrepared { txn: id(1) };
+    assert_eq!(last.link(2), to(2, ask.clone()));
+    let unprepared = Message::Unprepared { txn: id(1) };
+    assert_eq!(middle.take(Some(3), ask), to(3, unprepared));
+    // The last one says that all have forgotten it when the message has passed all.
+    let gone = Message::Gone { txn: id(1) };
+    assert_eq!(last.take(Some(2), forget(1)), to(1, gone));
+    assert!(last.head.is_idle());
+}
+
+/// The head of the slot before has lost that it has forgotten it.
+#[test]
+fn what_the_slot_behind_has_forgotten_is_forgotten_again() {
+    let [_, mut middle, mut last] = executed();
+    middle.take(Some(1), forget(1));
+    let [(3, ahead)] = &middle.take_beside()[..] else {
+        panic!("nothing for the slot beside it");
+    };
+    last.ahead(ahead.clone());
+    middle.lose_records(2);
+    let ask = Message::IsApplied { txn: id(1) };
+    assert_eq!(middle.link(3), to(3, ask.clone()));
+    // As it has it still, what the other one asks makes nothing new there either.
+    let is_prepared = Message::IsPrepared { txn: id(1) };
+    for (to, answer) in middle.take(Some(3), is_prepared) {
+        assert_eq!(to, To::Slot(3));
+        assert_eq!(last.take(Some(2), answer), []);
+    }
+    let unknown = Message::Unknown { txn: id(1) };
+    assert_eq!(last.take(Some(2), ask), to(2, unknown.clone()));
+    assert_eq!(middle.take(Some(3), unknown), to(3, forget(1)));
+    assert!(middle.head.is_idle());
+}
+
+/// In two orders they could wait for each other.
+#[test]
+fn a_transaction_waits_for_none_of_another_order() {
+    let turned = |number, access| {
+        let txn = txn_of(number, &[1, 2, 3], access);
+        Arc::new(txn.ordered(1, |slot| u16::MAX - slot))
+    };
+    let mut slot = Slot::new(3);
+    slot.ahead(prepared(&txn(1, &[1, 2, 3])));
+    let sent = slot.take(None, forward(&turned(2, Access::Write), 0));
+    let refused = Message::Outcome {
+        txn: id(2),
+        outcome: Outcome::Aborted,
+        told: OTHER_ORDER.into(),
+    };
+    assert!(sent.contains(&(To::Origin { node: 1, start: 1 }, refused)));
+    // Nor is it prepared ahead.
+    slot.ahead(prepared(&turned(3, Access::Write)));
+    assert!(slot.head.book().get(id(3)).is_none());
+    // Of the same order it waits, and independent ones need no order.
+    assert_eq!(slot.take(Some(2), forward(&txn(4, &[1, 2, 3]), 1)), []);
+    assert_eq!(slot.head.waiting(), 1);
+    let mut slot = Slot::new(3);
+    let reads = Arc::new(txn_of(5, &[1, 2, 3], Access::Read));
+    slot.ahead(prepared(&reads));
+    slot.take(None, forward(&turned(6, Access::Read), 0));
+    assert!(slot.head.book().get(id(6)).is_some());
 }

@@ -52,7 +52,7 @@ pub(super) struct Settling {
     /// Of what was applied alone: what the slot after has told since.
     rests: BTreeMap<TxnId, Rest>,
     /// What was forgotten ahead of the slot before, which this is: messages about it may still come from there.
-    past: BTreeMap<TxnId, u16>,
+    pub(super) past: BTreeMap<TxnId, u16>,
 }
 
 /// Predecessors at the later slots, and what these tell the client.
@@ -84,25 +84,18 @@ impl Settling {
         open.flat_map(|after| after.values().copied())
     }
 
-    pub(super) fn past(&self) -> impl Iterator<Item = (TxnId, u16)> {
-        self.past.iter().map(|(id, before)| (*id, *before))
-    }
-
     pub(super) fn is_past(&self, txn: TxnId) -> bool {
         self.past.contains_key(&txn) && !planted::is(Off::Past)
-    }
-
-    pub(super) fn add_past(&mut self, txn: TxnId, before: u16) {
-        self.past.insert(txn, before);
-    }
-
-    pub(super) fn drop_past(&mut self, txn: TxnId) {
-        self.past.remove(&txn);
     }
 
     /// The slot after has told of a transaction that is applied here. True if that is new.
     pub(super) fn learn_rest(&mut self, txn: TxnId, rest: Rest) -> bool {
         self.rests.insert(txn, rest).is_none()
+    }
+
+    /// Whether the slot after has told of one that was applied alone.
+    pub(super) fn has_rest(&self, txn: TxnId) -> bool {
+        self.rests.contains_key(&txn)
     }
 
     /// The predecessors of an applied transaction, and what its client is told, of this slot and all later ones; `None`
@@ -429,7 +422,7 @@ impl<O: Operation> Ends<'_, O> {
     /// The slot before has forgotten it.
     pub(super) fn on_forget(&mut self, id: TxnId, slots: &Arc<[u16]>) {
         let slot = self.book.slot();
-        self.at.drop_past(id);
+        self.at.past.remove(&id);
         self.drop_ended(id, slots);
         if slots[..] == [slot] {
             return;

@@ -1,11 +1,9 @@
 //! Heads of three slots, driven by hand: what each puts out for one message.
 
-use super::{Head, Later, State};
+use super::driven::{self, id};
+use super::{Later, State};
 use crate::told::nothing;
-use crate::{
-    Book, Message, Operation, Outcome, Output, Pairs, Part, Record, Relation, Stamp, To,
-    Transaction, TxnId,
-};
+use crate::{Message, Operation, Outcome, Pairs, Part, Record, Relation, Stamp, To, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -48,67 +46,7 @@ impl State<Op> for Keys {
     }
 }
 
-/// A slot whose records are kept at once.
-struct Slot {
-    head: Head<Op>,
-    keys: Keys,
-    records: Vec<Record<Op>>,
-}
-
-type Sent = Vec<(To, Message<Op>)>;
-
-impl Slot {
-    fn new(no: u16) -> Self {
-        Self {
-            head: Head::new(Book::new(no)),
-            keys: Keys::default(),
-            records: Vec::new(),
-        }
-    }
-
-    fn put(&mut self, out: Vec<Output<Op>>) -> Sent {
-        let mut sent = Vec::new();
-        for output in out {
-            match output {
-                Output::Record(record) => self.records.push(record),
-                Output::Send(to, message) | Output::SendSynced(to, message) => {
-                    sent.push((to, message));
-                }
-                // Each slot is at a worker of its own.
-                Output::Beside(..) => {}
-            }
-        }
-        sent
-    }
-
-    fn take(&mut self, from: Option<u16>, message: Message<Op>) -> Sent {
-        let mut out = Vec::new();
-        self.head
-            .on_message(from, message, &mut self.keys, &mut out);
-        self.put(out)
-    }
-
-    /// Another head takes over.
-    fn lose_head(&mut self) -> Sent {
-        let mut book = Book::new(self.head.book().slot());
-        for record in &self.records {
-            book.on_record(record.clone());
-        }
-        self.head = Head::new(book);
-        let mut out = Vec::new();
-        let others = BTreeSet::new();
-        self.head.on_start(others, &mut self.keys, &mut out);
-        self.put(out)
-    }
-}
-
-fn id(number: u64) -> TxnId {
-    TxnId {
-        node: 1,
-        start: 1,
-        number,
-    }
-}
+type Slot = driven::Slot<Op, Keys>;
 
 fn stamp(time: u64, number: u64) -> Stamp {
     Stamp {
