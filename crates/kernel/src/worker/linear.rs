@@ -16,8 +16,8 @@
 //!    has been applied elsewhere.
 //! 3. Messages may be lost. Heads and origins send them again from time to time, as long as a transaction is not over.
 //!
-//! `own` has the transactions of the worker's clients, `letter` the messages with their senders and receivers, `keys` how a slot executes its commands, `together` how one
-//! slot executes commands on the keys of several, and `running` the worker's part.
+//! `own` has the transactions of the worker's clients, `letter` the messages with their senders and receivers, `keys` how
+//! a slot executes its commands, `together` how one slot executes commands on the keys of several, and `running` the worker's part.
 
 mod keys;
 mod letter;
@@ -94,7 +94,6 @@ struct Client {
 /// A transaction that is begun again after a pause.
 #[derive(Debug)]
 struct Again {
-    due_us: u64,
     header: Option<Header>,
     tries: u32,
     txn: Arc<Transaction<Access>>,
@@ -123,8 +122,8 @@ pub(super) struct Linear {
     own: Option<(NodeNo, u64)>,
     origin: Option<Origin<Access>>,
     clients: BTreeMap<TxnId, Client>,
-    /// Transactions that would have waited for ones of another order.
-    again: Vec<Again>,
+    /// Transactions that would have waited for ones of another order, by when they are begun again.
+    again: BTreeMap<(u64, TxnId), Again>,
     /// Letters for heads and origins of this worker.
     inbox: VecDeque<(NodeNo, Letter)>,
     /// What heads have put out for the heads of other slots, if these are here.
@@ -245,33 +244,35 @@ impl Linear {
         self.give_up()
     }
 
-    /// A transaction is begun again after a while, by when the other one may be over. False if that was done too often.
+    /// A transaction is begun again after a while, by when the other one may be over. False if that was done too often, and
+    /// a client waits.
     fn begin_later(&mut self, now: Now, client: &Client, txn: &Arc<Transaction<Access>>) -> bool {
         let tries = client.tries + 1;
-        if tries > REORDERS {
+        if tries > REORDERS && client.header.is_some() {
             return false;
         }
         self.figures.reordered += 1;
-        self.again.push(Again {
-            due_us: now.mono_us + (REORDER_US << client.tries.min(6)),
+        let due_us = now.mono_us + (REORDER_US << client.tries.min(6));
+        let again = Again {
             header: client.header,
             tries,
             txn: Arc::clone(txn),
-        });
+        };
+        self.again.insert((due_us, txn.id), again);
         true
     }
 
     fn next_again(&mut self, now: Now) -> Option<Again> {
-        let mut all = self.again.iter();
-        let at = all.position(|again| again.due_us <= now.mono_us)?;
-        Some(self.again.swap_remove(at))
+        let next = self.again.first_entry()?;
+        let (due_us, _) = *next.key();
+        (due_us <= now.mono_us).then(|| next.remove())
     }
 
     /// The outcome of all that waits is unknown.
     pub(super) fn give_up(&mut self) -> Vec<Transacted> {
         let clients = std::mem::take(&mut self.clients).into_values();
         let clients = clients.map(|client| client.header);
-        let again = std::mem::take(&mut self.again).into_iter();
+        let again = std::mem::take(&mut self.again).into_values();
         let again = again.map(|again| again.header);
         let lost = clients.chain(again).filter_map(|header| {
             Some(Transacted {
@@ -379,8 +380,8 @@ impl Linear {
             return Some(0);
         }
         let looks = !self.seats.is_empty() || !self.clients.is_empty();
-        let again = self.again.iter().map(|again| again.due_us);
-        again.chain(looks.then_some(self.look_us)).min()
+        let again = self.again.keys().next().map(|(due_us, _)| *due_us);
+        again.into_iter().chain(looks.then_some(self.look_us)).min()
     }
 
     /// Whether it is time to look for transactions that make no progress.

@@ -74,7 +74,12 @@ impl<P: Program> Heads<'_, P> {
         match letter.to {
             Place::Slot { slot, .. } => {
                 let node = mapping.chains.of(slot).head()?;
-                let worker = mapping.members.get(&node)?.worker_of(slot);
+                let worker = match self.worker.linear.own {
+                    Some((own, _)) if own == node => {
+                        worker_of_slot(slot, self.worker.placement.workers()).0
+                    }
+                    _ => mapping.members.get(&node)?.worker_of(slot),
+                };
                 Some(Peer { node, worker })
             }
             Place::Origin => {

@@ -92,6 +92,30 @@ fn what_was_begun_again_too_often_is_refused() {
     assert!(pair.workers[0].linear.again.is_empty());
 }
 
+/// What no client waits for, such as the end of watches, has to be done in the end.
+#[test]
+fn what_no_client_waits_for_is_begun_again_until_it_is_done() {
+    let chains: [(&[u8], &[u16], Option<u16>); 2] = [(FIRST, &[0], None), (LAST, &[1], None)];
+    let mut pair = Pair::new();
+    pair.begin(None);
+    pair.letters.clear();
+    pair.map(2, &chains);
+    let mut body = body::begin();
+    let deed = Deed::Unwatch { watcher: 1 };
+    body::put(&mut body, (slot_of(FIRST), AT), deed, [FIRST].into_iter());
+    assert!(pair.workers[0].begin_transacting(None, [(FIRST, false)], body));
+    for _ in 0..2 * REORDERS {
+        pair.wait(REORDER_US << 6);
+        pair.letters.clear();
+    }
+    assert_eq!(pair.workers[0].waiting_transactions(), 2);
+    for _ in 0..20 {
+        pair.wait(AGAIN_LAST_US);
+        pair.deliver_all();
+    }
+    assert_eq!(pair.workers[0].waiting_transactions(), 0);
+}
+
 /// A node that ends does not know what becomes of them, as of all that waits.
 #[test]
 fn what_is_to_begin_again_is_given_up_with_the_rest() {
