@@ -6,6 +6,7 @@ mod alone;
 mod apart;
 mod begun;
 mod blocking;
+mod deleting;
 mod doubt;
 mod drained;
 mod fake;

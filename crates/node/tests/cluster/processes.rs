@@ -28,6 +28,8 @@ const FOLDER: &str = "RUFOUS_TEST_FOLDER";
 const CERTIFICATES: &str = "RUFOUS_TEST_CERTIFICATES";
 /// How many copies each slot has, if not one.
 const COPIES: &str = "RUFOUS_TEST_COPIES";
+/// How many workers it has, if not two.
+const WORKERS: &str = "RUFOUS_TEST_WORKERS";
 
 /// No test, but a node: it ends when it is killed.
 #[test]
@@ -43,18 +45,19 @@ fn node() {
         key_file: format!("{folder}/node.key"),
         ..EtcdAccess::default()
     });
-    let copies = std::env::var(COPIES).ok();
+    let number = |name: &str| std::env::var(name).ok().map(|n| n.parse().expect("a number"));
+    let workers = number(WORKERS).unwrap_or(2);
     let cluster = Settings {
         coordinator: CoordinatorAddress::parse(&etcd).expect("an address"),
         etcd: access.unwrap_or_default(),
-        copies: copies.map_or(1, |copies| copies.parse().expect("a number")),
+        copies: number(COPIES).unwrap_or(1),
         ..Settings::new("birds")
     };
     let config = Config {
         dir: folder.clone(),
         folder: true,
         appendonly: true,
-        ..config(2, cluster)
+        ..config(workers, cluster)
     };
     let node = Node::of(&config);
     let folder = Path::new(&folder);
@@ -360,6 +363,43 @@ fn a_node_stops_in_time_though_no_copy_acknowledges_its_writes() {
         "{told} clients were told that the outcome is unknown"
     );
     other.end();
+}
+
+/// Clients that leave do not take their transactions along: those that wait for a slot whose node hangs are bounded.
+#[test]
+fn transactions_that_wait_are_bounded() {
+    if !rufous_skip::has_program("etcd") {
+        return;
+    }
+    let etcd = etcd::Server::start();
+    let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let mut nodes: Vec<Process> = folders
+        .iter()
+        .map(|folder| Process::start_with(&etcd, folder.path(), &[(WORKERS, Path::new("1"))]))
+        .collect();
+    settled(&mut nodes, 2);
+    agreed(&mut nodes);
+    let other = nodes.pop().expect("two");
+    let mut node = nodes.pop().expect("two");
+    let port = node.stream.peer_addr().expect("connected").port();
+    // Some of these keys are the other node's.
+    let mset: String = (0..16).map(|n| format!(" k{n} 1")).collect();
+    let mset = format!("MSET{mset}\r\n");
+    signal(&other, "-STOP");
+    for _ in 0..4096 {
+        let mut client = TcpStream::connect(("127.0.0.1", port)).expect("connected");
+        client.write_all(mset.as_bytes()).expect("sent");
+    }
+    node.until("all of them wait", |info| {
+        number(info, "cluster_transactions_waiting") == 4096
+    });
+    let mut client = connected(port);
+    let mut reply = [0; 27];
+    client.write_all(mset.as_bytes()).expect("sent");
+    client.read_exact(&mut reply).expect("a reply");
+    assert_eq!(String::from_utf8_lossy(&reply), "-TRYAGAIN 4096 transactions");
+    // Nothing else is refused.
+    let _alive = connected(port);
 }
 
 fn signal(to: &Process, signal: &str) {

@@ -4,6 +4,7 @@
 use crate::node::{Info, Node, config, number, settings};
 use crate::plain::text;
 use rufous_coordinator::meeting::Meeting;
+use rufous_resp::reply::Reply;
 use rufous_server::cluster::Settings;
 use rufous_server::cluster::status::Status;
 use rufous_server::config::Config;
@@ -333,6 +334,18 @@ fn nodes_are_upgraded_one_after_the_other_and_may_go_back() {
     writer.goes_on();
     let kept = writer.end();
     assert!(kept.len() > 50, "{kept:?}");
+    // What would be a transaction between nodes of today is done in parts.
+    let keys: Vec<String> = (0..20).map(|n| format!("gone:{n}")).collect();
+    let delete: Vec<&str> = ["DEL"]
+        .into_iter()
+        .chain(keys.iter().map(|k| &**k))
+        .collect();
+    for node in &mut three.nodes {
+        for key in &keys {
+            assert_eq!(text(node.call(&["SET", key, "1"])), "OK");
+        }
+        assert_eq!(node.call(&delete), Reply::Integer(20));
+    }
     all_is_there(&mut three.nodes, &kept);
     for node in &mut three.nodes {
         // Nobody has said what the other does not understand.

@@ -209,8 +209,8 @@ impl Apart<'_> {
             return false;
         };
         let spec = self.front.table.spec(id);
-        let may = || spec.goes_over_slots() || spec.deletes_each() && are_few(request, args);
-        if request.keys.len() < 2 || self.front.links().is_none() || !may() {
+        let may = spec.goes_over_slots() || spec.deletes_each();
+        if request.keys.len() < 2 || !may || self.front.links().is_none() {
             return false;
         }
         let door = self.front.connection(request.conn).map(|c| c.door());
@@ -223,7 +223,16 @@ impl Apart<'_> {
             }
             Way::All(_) | Way::None(_) => false,
         };
-        door == Some(Door::Plain) && is_apart && keys().all(|key| placement.lattice(key).is_none())
+        let has_lattice = || keys().any(|key| placement.lattice(key).is_some());
+        door == Some(Door::Plain)
+            && is_apart
+            && !has_lattice()
+            && (spec.goes_over_slots() || self.deletes_together(request, args))
+    }
+
+    /// Whether keys are deleted by one transaction: otherwise each node deletes its own.
+    fn deletes_together(&self, request: &Request<'_>, args: &Args<'_>) -> bool {
+        are_few(request, args) && self.has_earlier().is_none()
     }
 
     /// Executes it.
