@@ -18,6 +18,7 @@
 //! | [`figures`] | counters |
 #![forbid(unsafe_code)]
 
+pub mod alike;
 pub mod common;
 pub mod composing;
 pub mod control;

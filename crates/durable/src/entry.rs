@@ -4,7 +4,9 @@
 //! only if all of its pieces exist. An entry is a tag byte and its parts; tags below 0x40 are
 //! reserved for effects.
 
-use rufous_store::effect::{Effect, NotAnEffect, byte, put_varint, slice, varint, word};
+use rufous_store::effect::{
+    Effect, NotAnEffect, byte, put_varint, repeated, slice, varint, word,
+};
 
 /// The id of a command over several workers: unique over all starts of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,6 +22,8 @@ pub struct TxnId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
     Effect(Effect<'a>),
+    /// An effect whose value stands earlier in the frame. Its bytes mean nothing elsewhere.
+    Repeated(Effect<'a>),
     /// This worker's part of a command over several workers.
     Piece {
         txn: TxnId,
@@ -45,9 +49,16 @@ const CLEAN_END: u8 = 0x42;
 const SNAPSHOT_END: u8 = 0x43;
 
 impl<'a> Entry<'a> {
-    /// Decodes one entry from the front of `from`, and advances `from` past it.
+    /// Decodes one entry from the front of `from`, and advances `from` past it. One that refers to others is refused.
     pub fn decode(from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
+        let frame = *from;
+        Self::decode_in(frame, from)
+    }
+
+    /// Decodes one entry of a frame, of which `from` is the rest.
+    pub fn decode_in(frame: &'a [u8], from: &mut &'a [u8]) -> Result<Self, NotAnEffect> {
         match from.first() {
+            Some(&repeated::REPEATED) => repeated::decode(frame, from).map(Entry::Repeated),
             Some(&PIECE) => {
                 byte(from)?;
                 let txn = txn(from)?;
@@ -86,7 +97,7 @@ impl<'a> Entry<'a> {
 
 /// The entries of a payload, up to the first invalid one.
 pub fn entries(payload: &[u8]) -> impl Iterator<Item = Result<Entry<'_>, NotAnEffect>> {
-    decoded(payload, Entry::decode)
+    decoded(payload, |rest| Entry::decode_in(payload, rest))
 }
 
 /// The participating workers, in order.

@@ -99,21 +99,26 @@ pub struct BySlot {
 }
 
 impl BySlot {
-    /// Adds entries. `is_lattice` tells which keys are lattice keys.
+    /// Adds the entries of a journal behind these bytes. `is_lattice` tells which keys are lattice keys.
     pub fn take(
         &mut self,
-        journal: &[u8],
+        (journal, from): (&[u8], usize),
         is_lattice: &dyn Fn(&[u8]) -> bool,
     ) -> Result<(), NotAnEffect> {
-        let mut rest = journal;
+        let mut rest = journal.get(from..).unwrap_or_default();
         while !rest.is_empty() {
             let before = rest;
-            match Entry::decode(&mut rest)? {
+            match Entry::decode_in(journal, &mut rest)? {
+                Entry::Repeated(effect) => {
+                    let mut whole = Vec::new();
+                    effect.encode(&mut whole);
+                    self.take_one(&effect, &whole, is_lattice);
+                }
                 Entry::Effect(effect) => {
                     let bytes = &before[..before.len() - rest.len()];
                     self.take_one(&effect, bytes, is_lattice);
                 }
-                Entry::Piece { effects, .. } => self.take(effects.bytes(), is_lattice)?,
+                Entry::Piece { effects, .. } => self.take((effects.bytes(), 0), is_lattice)?,
                 Entry::Done { .. } | Entry::CleanEnd | Entry::SnapshotEnd { .. } => {}
             }
         }
@@ -211,7 +216,7 @@ mod tests {
             of_slot.extend_from_slice(&journal[start..]);
         }
         let mut parts = BySlot::default();
-        parts.take(&journal, &|_| false).unwrap();
+        parts.take((&journal, 0), &|_| false).unwrap();
         assert_eq!(parts.slots, expected);
     }
 
@@ -223,13 +228,13 @@ mod tests {
         let (now, key) = (Now::default(), shard.key(b"k"));
         shard.set(0, key, NewValue::Copy(b"v"), ExpirySetting::Clear, now);
         shard.journal().clear();
-        shard.set_book(5, &[1; 18], b"entry", now);
+        shard.set_book(5, &[1; 18], (b"entry", b""), now);
         let mut journal = std::mem::take(shard.journal());
         shard.set(0, key, NewValue::Copy(b"v"), ExpirySetting::Clear, now);
         let of_book = BTreeMap::from([(5, journal.clone())]);
         journal.extend_from_slice(shard.journal());
         let mut parts = BySlot::default();
-        parts.take(&journal, &|_| true).unwrap();
+        parts.take((&journal, 0), &|_| true).unwrap();
         assert_eq!((parts.slots, parts.spread), (of_book, 0));
     }
 

@@ -1,4 +1,4 @@
-//! Bytes of messages and of stored entries: little-endian varints, lengths before what is long, and the kind first.
+//! Bytes of messages and of what is stored: little-endian varints, lengths before what is long, and the kind first.
 //!
 //! ```text
 //! id           node u16, start u64, number u64, big-endian: names of entries sort as identities do
@@ -6,18 +6,15 @@
 //! transaction  id, body, gathered, count, parts: varint slot, key, count, operations, expected version. With an order of its
 //!              own, before the count: 0, varint order, count, slots
 //! expected     0: none | 1: never written | 2, stamp
-//! entry        1 prepared: transaction, proposal, 0 or 1 with the maximum | 2 applied: transaction, stamp, after, told
-//!              3 aborted: transaction, told | 4 forgotten: transaction | 5 applied, alone: as 2
 //! ```
 //!
-//! Numbers of kinds are never used again: what stands in logs stays readable. Bytes may come from anywhere: a length or a
+//! Entries: see [`crate::stored`]. Numbers of kinds are never used again: what stands in logs stays readable. Bytes may come from anywhere: a length or a
 //! count above what is left is refused before anything is allocated.
 
 mod messages;
 #[cfg(test)]
 mod tests;
 
-use crate::book::Entry;
 use crate::message::{Outcome, Predecessor};
 use crate::txn::{Part, Stamp, Transaction, TxnId};
 use std::sync::Arc;
@@ -72,14 +69,14 @@ fn bytes<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     slice(from, len)
 }
 
-fn put_all<T: Coded>(out: &mut Vec<u8>, all: &[T]) {
+pub(crate) fn put_all<T: Coded>(out: &mut Vec<u8>, all: &[T]) {
     put_varint(out, all.len() as u64);
     for one in all {
         one.encode(out);
     }
 }
 
-fn all<T: Coded>(from: &mut &[u8]) -> Option<Vec<T>> {
+pub(crate) fn all<T: Coded>(from: &mut &[u8]) -> Option<Vec<T>> {
     let count = varint(from)?;
     // Each has a byte at least. Nothing is reserved: they may be larger in memory.
     if count > from.len() as u64 {
@@ -290,65 +287,5 @@ impl<O: Coded> Coded for Transaction<O> {
         let (order, slots) = (u64::decode(from)?, all(from)?);
         let txn = whole(all(from)?)?.with_slots(order, slots);
         txn.filter(|_| order > 0)
-    }
-}
-
-impl<O: Coded> Coded for Entry<O> {
-    fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Prepared { txn, proposal, max } => {
-                out.push(1);
-                txn.encode(out);
-                proposal.encode(out);
-                max.encode(out);
-            }
-            Self::Applied {
-                txn,
-                stamp,
-                after,
-                told,
-                alone,
-            } => {
-                out.push(if *alone { 5 } else { 2 });
-                txn.encode(out);
-                stamp.encode(out);
-                put_all(out, after);
-                told.encode(out);
-            }
-            Self::Aborted { txn, told } => {
-                out.push(3);
-                txn.encode(out);
-                told.encode(out);
-            }
-            Self::Forgotten { txn } => {
-                out.push(4);
-                txn.encode(out);
-            }
-        }
-    }
-
-    fn decode(from: &mut &[u8]) -> Option<Self> {
-        let kind = u8::decode(from)?;
-        let txn = Arc::decode(from)?;
-        Some(match kind {
-            1 => Self::Prepared {
-                txn,
-                proposal: u64::decode(from)?,
-                max: Option::decode(from)?,
-            },
-            2 | 5 => Self::Applied {
-                txn,
-                stamp: Stamp::decode(from)?,
-                after: all(from)?,
-                told: Arc::decode(from)?,
-                alone: kind == 5,
-            },
-            3 => Self::Aborted {
-                txn,
-                told: Arc::decode(from)?,
-            },
-            4 => Self::Forgotten { txn },
-            _ => return None,
-        })
     }
 }

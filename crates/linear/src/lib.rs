@@ -27,7 +27,8 @@
 //! | [`book`] | the replicated state of a slot: the transactions that it has not forgotten |
 //! | [`head`] | what the head of a slot does, as a machine |
 //! | [`origin`] | the transactions of a node's clients |
-//! | [`codec`] | messages and entries as bytes |
+//! | [`codec`] | messages as bytes |
+//! | [`stored`] | entries as bytes: each transaction once |
 //! | [`told`] | what slots tell clients, and add for later slots |
 //! | [`planted`] | rules that can be switched off, to see that the model notices |
 #![forbid(unsafe_code)]
@@ -39,6 +40,7 @@ pub mod head;
 pub mod message;
 pub mod origin;
 pub mod planted;
+pub mod stored;
 pub mod told;
 pub mod txn;
 pub mod typed;

@@ -6,7 +6,9 @@
 mod book;
 mod bytes;
 mod mark;
+pub mod repeated;
 
+pub use book::entry_set;
 use bytes::database;
 pub use bytes::{byte, put_varint, slice, varint, word};
 pub use mark::SlotMark;

@@ -46,6 +46,7 @@ impl Envelope {
             Body::Requests(requests) => requests.check(),
             Body::Replies(replies) => replies.check(),
             Body::Letter(letter) => letter.check(),
+            Body::Alike(alike) => alike.check(),
             Body::EndWaits(ends) => ends.check(),
             Body::Learned(learned) => learned.check(),
             Body::Clock(clock) => ensure(clock.unix_us <= MAX_UNIX_US, "a time that cannot be"),
@@ -89,6 +90,16 @@ impl Letter {
             "a message without a slot",
         )?;
         ensure(!self.message.is_empty(), "a message of nothing")
+    }
+}
+
+impl Alike {
+    fn check(&self) -> Result<(), &'static str> {
+        let count = self.writes.len();
+        ensure((1..=MAX_ALIKE).contains(&count), "no writes, or too many")?;
+        ensure(self.is_bounded(), "too many bytes of writes at once")?;
+        let mut writes = self.writes.iter();
+        writes.try_for_each(|write| is_slot(write.slot))
     }
 }
 

@@ -1,10 +1,12 @@
 //! The messages, as in `crates/wire/proto/wire.proto`, and what must hold of each: see
 //! [`Envelope::check`].
 
+mod alike;
 mod learned;
 mod letter;
 mod waits;
 
+pub use alike::{Alike, AlikeWrite, MAX_ALIKE, MAX_ALIKE_BYTES};
 pub use learned::{HeldSlots, Learned, LearnedSlots};
 pub use letter::Letter;
 pub use waits::{EndWait, EndWaits, How};
@@ -42,7 +44,7 @@ pub struct Envelope {
     pub to: u32,
     #[prost(
         oneof = "Body",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 30, 31, 40, 41, 44, 45, 50, 51, 60, 61, 62"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 30, 31, 40, 41, 44, 45, 46, 50, 51, 60, 61, 62"
     )]
     pub body: Option<Body>,
 }
@@ -93,6 +95,8 @@ pub enum Body {
     EndWaits(EndWaits),
     #[prost(message, tag = "45")]
     Letter(Letter),
+    #[prost(message, tag = "46")]
+    Alike(Alike),
     #[prost(message, tag = "50")]
     AskClock(AskClock),
     #[prost(message, tag = "51")]

@@ -54,7 +54,7 @@ pub fn since(body: &Body) -> u16 {
         Body::Replies(_) => 1,
         Body::AskClock(_) | Body::Clock(_) => 2,
         Body::EndWaits(_) => WAITS,
-        Body::Letter(_) => LETTERS,
+        Body::Letter(_) | Body::Alike(_) => LETTERS,
     }
 }
 

@@ -1,7 +1,8 @@
 //! A slot: its log, how much of it is kept where, and its head.
 
 use super::ops::{Keys, Op};
-use rufous_linear::{Ahead, Book, Coded, Entry, Head, Later, Message, Output, Record, To, TxnId};
+use rufous_linear::stored::{Stored, entry_of};
+use rufous_linear::{Ahead, Book, Head, Later, Message, Output, Record, To, TxnId};
 use std::collections::VecDeque;
 
 /// A message that waits for records to be kept.
@@ -114,7 +115,6 @@ impl Slot {
         self.log.truncate(self.log.len() - lost);
         self.synced = self.synced.min(self.log.len());
         self.gated.clear();
-        let mut book = Book::new(self.no);
         self.keys = Keys {
             refusals: self.keys.refusals,
             wrong: self.keys.wrong.take(),
@@ -138,27 +138,28 @@ impl Slot {
                 };
                 rufous_linear::State::apply(&mut self.keys, txn, self.no, *stamp, later);
             }
-            book.on_record(record.clone());
         }
         self.kept = self.log.len();
-        self.head = Head::new(stored(&book));
+        self.head = Head::new(stored(&self.log, self.no));
     }
 }
 
-/// A book as it is stored, entry by entry: its clock is the largest time in them. Whether the slot has lost something is
-/// stored apart.
-fn stored(book: &Book<Op>) -> Book<Op> {
-    let entries = book.iter().map(|(id, entry)| {
-        let (mut name, mut bytes) = (Vec::new(), Vec::new());
-        id.encode(&mut name);
-        entry.encode(&mut bytes);
-        (name, bytes)
-    });
-    let entries = entries.filter_map(|(name, bytes)| {
-        let id = TxnId::decode(&mut &name[..])?;
-        Some((id, Entry::decode(&mut &bytes[..])?))
-    });
-    let mut restored = Book::restore(book.slot(), entries);
+/// A book as it is made of what is stored, entry by entry: its clock is the largest time in them. Whether the slot has lost
+/// something is stored apart.
+fn stored(log: &[Record<Op>], no: u16) -> Book<Op> {
+    let (mut book, mut bytes) = (Book::new(no), BTreeMap::new());
+    let mut stored = Stored::of(&book);
+    for record in log {
+        book.on_record(record.clone());
+        if let Some(id) = record.txn() {
+            let write = stored.on_change(id, book.get(id));
+            let entry = write.on(bytes.remove(&id));
+            bytes.extend(entry.map(|entry| (id, entry)));
+        }
+    }
+    let entries = bytes.into_iter();
+    let entries = entries.filter_map(|(id, bytes)| Some((id, entry_of(&bytes)?)));
+    let mut restored = Book::restore(no, entries);
     if book.is_lost() {
         restored.on_record(Record::Lost);
     }

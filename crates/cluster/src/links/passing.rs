@@ -30,7 +30,8 @@ impl Links {
                     | Body::Replies(_)
                     | Body::Ask(_)
                     | Body::Grant(_)
-                    | Body::Letter(_),
+                    | Body::Letter(_)
+                    | Body::Alike(_),
                 ) => WorkerId((envelope.to as usize % self.workers) as u16),
                 // This includes requests: they run at the worker with the session.
                 _ => self.worker,

@@ -217,7 +217,7 @@ fn books_of_slots_are_checked_as_keys_are() {
     let (mut disk, mut log, now) = (disk(1), Log::new(0, 1), Now::default());
     let mut shard = Shard::new(1);
     shard.observers_mut().set_journaling(true);
-    shard.set_book(9, &[1; 18], b"entry", now);
+    shard.set_book(9, &[1; 18], (b"entry", b""), now);
     let name = log.frame(shard.journal()).set("a").store(&mut disk);
     assert!(checked(&mut disk).is_fine());
     assert_eq!(try_one(disk.clone(), "whole"), (false, vec!["a".into()]));

@@ -225,7 +225,12 @@ fn apply(
     let mut rest = payload;
     while !rest.is_empty() {
         let start = rest;
-        match Entry::decode(&mut rest)? {
+        match Entry::decode_in(payload, &mut rest)? {
+            Entry::Repeated(effect) => {
+                let mut whole = Vec::new();
+                effect.encode(&mut whole);
+                stage.push(&whole, target)?;
+            }
             Entry::Effect(_) => stage.push(&start[..start.len() - rest.len()], target)?,
             Entry::Piece { txn, .. } if skip.contains(&txn) => {}
             Entry::Piece { effects, .. } => {

@@ -10,7 +10,9 @@ pub(super) fn note(parts: &mut Parts, seq: u64, payload: &[u8]) -> Result<bool, 
     let mut clean = false;
     for entry in entries(payload) {
         match entry.map_err(|_| ())? {
-            Entry::Effect(effect) if is_possible(&effect) => clean = false,
+            Entry::Effect(effect) | Entry::Repeated(effect) if is_possible(&effect) => {
+                clean = false;
+            }
             Entry::Piece {
                 txn,
                 participants,
@@ -30,7 +32,7 @@ pub(super) fn note(parts: &mut Parts, seq: u64, payload: &[u8]) -> Result<bool, 
                 clean = false;
             }
             Entry::CleanEnd => clean = true,
-            Entry::Effect(_) | Entry::SnapshotEnd { .. } => return Err(()),
+            Entry::Effect(_) | Entry::Repeated(_) | Entry::SnapshotEnd { .. } => return Err(()),
         }
     }
     Ok(clean)

@@ -41,6 +41,7 @@ use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
 use rufous_linear::access::Access;
 use rufous_linear::codec::Coded;
+use rufous_linear::stored::{Stored, entry_of};
 use rufous_linear::{Ahead, Book, Entry, Head, Origin, Transaction, TxnId};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -68,6 +69,8 @@ struct Seat {
     /// The epoch since which its chain is unchanged.
     since: u64,
     head: Head<Access>,
+    /// What the shard has of its book.
+    stored: Stored<Access>,
     /// It has served, and gone on from its book.
     is_started: bool,
 }
@@ -297,10 +300,11 @@ impl Linear {
             self.open.remove(slot);
             self.pending.remove(slot);
             let entries = books.remove(slot).unwrap_or_default();
-            let head = Head::new(Book::restore(*slot, entries));
+            let book = Book::restore(*slot, entries);
             let seat = Seat {
                 since: *since,
-                head,
+                stored: Stored::of(&book),
+                head: Head::new(book),
                 is_started: false,
             };
             self.seats.insert(*slot, seat);
@@ -316,6 +320,7 @@ impl Linear {
         seat.unwrap_or_else(|| Seat {
             since,
             head: Head::new(Book::new(slot)),
+            stored: Stored::of(&Book::new(slot)),
             is_started: true,
         })
     }
@@ -458,7 +463,7 @@ impl Linear {
 /// it.
 fn read_entry(id: &[u8; 18], bytes: &[u8]) -> Option<(TxnId, Entry<Access>)> {
     let id = TxnId::decode(&mut &id[..])?;
-    let entry: Entry<Access> = Entry::decode(&mut &bytes[..])?;
+    let entry: Entry<Access> = entry_of(bytes)?;
     let mut slots = entry.txn().slots().iter();
     let is_sound = slots.all(|slot| usize::from(*slot) < SLOTS);
     is_sound.then_some((id, entry))

@@ -159,7 +159,7 @@ impl World {
             3 | 4 => {
                 let entry = vec![n as u8; self.rng.below(200_000) as usize];
                 node.shard
-                    .set_book(slot_of(&name), &[n as u8 % 40; 18], &entry, now);
+                    .set_book(slot_of(&name), &[n as u8 % 40; 18], (&entry, b""), now);
             }
             5..7 => {
                 let some: Vec<u32> = (0..self.rng.below(4000) as u32).collect();

@@ -2,10 +2,9 @@
 //! drives them.
 
 use super::{Head, Later, State};
+use crate::stored::{Stored, entry_of};
 use crate::told::pieces;
-use crate::{
-    Access, Book, Coded, Entry, Message, Outcome, Output, Part, Stamp, To, Transaction, TxnId,
-};
+use crate::{Access, Book, Message, Outcome, Output, Part, Stamp, To, Transaction, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -72,14 +71,8 @@ struct Slot {
     no: u16,
     head: Head<Access>,
     keys: Keys,
-    /// By name of the entry.
-    stored: BTreeMap<Vec<u8>, Vec<u8>>,
-}
-
-fn bytes_of<T: Coded>(value: &T) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    value.encode(&mut bytes);
-    bytes
+    stored: Stored<Access>,
+    bytes: BTreeMap<TxnId, Vec<u8>>,
 }
 
 impl Slot {
@@ -88,7 +81,8 @@ impl Slot {
             no,
             head: Head::new(Book::new(no)),
             keys: Keys::default(),
-            stored: BTreeMap::new(),
+            stored: Stored::of(&Book::new(no)),
+            bytes: BTreeMap::new(),
         }
     }
 
@@ -98,10 +92,9 @@ impl Slot {
             match output {
                 Output::Record(record) => {
                     let id = record.txn().expect("no slot has lost anything");
-                    match self.head.book().get(id) {
-                        Some(entry) => self.stored.insert(bytes_of(&id), bytes_of(entry)),
-                        None => self.stored.remove(&bytes_of(&id)),
-                    };
+                    let write = self.stored.on_change(id, self.head.book().get(id));
+                    let bytes = write.on(self.bytes.remove(&id));
+                    self.bytes.extend(bytes.map(|bytes| (id, bytes)));
                 }
                 Output::Send(to, message) | Output::SendSynced(to, message) => {
                     sent.push((to, message));
@@ -128,11 +121,10 @@ impl Slot {
 
     /// Another head begins with what was stored.
     fn restart(&mut self) -> Sent {
-        let entries = self.stored.iter().map(|(name, entry)| {
-            let id = TxnId::decode(&mut &name[..]).expect("a name");
-            (id, Entry::decode(&mut &entry[..]).expect("an entry"))
-        });
+        let entries = self.bytes.iter();
+        let entries = entries.map(|(id, bytes)| (*id, entry_of(bytes).expect("an entry")));
         self.head = Head::new(Book::restore(self.no, entries));
+        self.stored = Stored::of(self.head.book());
         let mut out = Vec::new();
         self.head
             .on_start(BTreeSet::new(), &mut self.keys, &mut out);
@@ -336,7 +328,7 @@ fn what_slots_tell_reaches_the_client_in_their_order_over_other_heads() {
     let sent = slots[0].take(None, Message::Heard { txn: id(1) });
     carry(&mut slots, 1, sent);
     for slot in &slots {
-        assert!(slot.head.is_idle() && slot.stored.is_empty());
+        assert!(slot.head.is_idle() && slot.bytes.is_empty());
         assert!(slot.head.peers().is_empty() && slot.head.origins().is_empty());
     }
 }

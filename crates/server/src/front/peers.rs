@@ -6,7 +6,9 @@ use rufous_base::limits::{LEFT_PATIENCE_US, STOP_PATIENCE_US};
 use rufous_base::{Effects, Now, Until, WorkerId};
 use rufous_kernel::worker::{Letter, Place, Posted};
 use rufous_mapping::{Mapping, NodeNo};
+use rufous_cluster::alike;
 use rufous_wire::message as wire;
+use rufous_wire::version::LETTERS;
 use rufous_wire::{Body, Class, Envelope};
 use std::sync::Arc;
 
@@ -40,11 +42,24 @@ impl Front {
         if let Some(Body::Letter(letter)) = &envelope.body {
             return self.hear_letter(now, node, letter, fx);
         }
-        match envelope.into_chain(node) {
-            Some((from, said)) => {
-                self.kernel.on_peer(now, from, said);
-                self.deliver_outcomes(fx);
+        match envelope {
+            Envelope {
+                body: Some(Body::Alike(alike)),
+                ..
+            } => {
+                for items in alike.each() {
+                    let body = Some(Body::Items(items));
+                    self.hear_of_chain(now, node, Envelope { body, ..envelope });
+                }
             }
+            envelope => self.hear_of_chain(now, node, envelope),
+        }
+        self.deliver_outcomes(fx);
+    }
+
+    fn hear_of_chain(&mut self, now: Now, node: NodeNo, envelope: Envelope) {
+        match envelope.into_chain(node) {
+            Some((from, said)) => self.kernel.on_peer(now, from, said),
             None => self.counters.peer_messages_unused += 1,
         }
     }
@@ -183,15 +198,19 @@ impl Front {
             };
             links.send(now, to.node, Class::Chain, envelope, fx);
         }
-        for said in self.kernel.take_peer_messages() {
+        let from = self.kernel.id().0;
+        let said = self.kernel.take_peer_messages().into_iter().map(|said| {
             let class = match (said.envelope.message.chain(), said.learning) {
                 (None, _) => Class::Control,
                 (Some(_), true) => Class::Learning,
                 (Some(_), false) => Class::Chain,
             };
-            let from = self.kernel.id().0;
             let envelope = Envelope::of_chain(from, said.to, said.envelope);
-            links.send(now, said.to.node, class, envelope, fx);
+            (said.to.node, class, envelope)
+        });
+        let takes = |node| links.version(node) >= Some(LETTERS);
+        for (node, class, envelope) in alike::join(said.collect(), takes) {
+            links.send(now, node, class, envelope, fx);
         }
     }
 

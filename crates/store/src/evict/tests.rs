@@ -358,7 +358,7 @@ fn books_are_charged_and_never_evicted() {
         let fill = |node: &mut Node, ids: std::ops::Range<u8>| {
             let shard = &mut node.workers[0].0;
             for n in ids {
-                shard.set_book(7, &[n; 18], &[n; 10_000], node.now);
+                shard.set_book(7, &[n; 18], (&[n; 10_000], b""), node.now);
             }
         };
         fill(&mut node, 0..50);

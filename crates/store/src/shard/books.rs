@@ -7,6 +7,7 @@
 use super::Shard;
 use super::types::{Any, ExpirySetting, NewValue, Value};
 use crate::books::{BookId, entry_of_name, name_of_entry};
+use crate::effect::Effect;
 use rufous_base::Now;
 use rufous_base::limits::BOOKS;
 
@@ -15,16 +16,45 @@ fn bytes_of(any: Any<'_>) -> &[u8] {
 }
 
 impl Shard {
-    /// Sets the entry of a transaction in the book of a slot.
-    pub fn set_book(&mut self, slot: u16, id: &BookId, entry: &[u8], now: Now) {
+    /// Sets the entry of a transaction in the book of a slot, to what many slots have of it and what is this slot's.
+    pub fn set_book(&mut self, slot: u16, id: &BookId, (common, own): (&[u8], &[u8]), now: Now) {
         let name = name_of_entry(slot, id);
         let key = self.key(&name);
         self.env.counters.changes += 1;
         if self.env.observers.any() {
-            self.tell_set(BOOKS, key, entry, ExpirySetting::Clear, now);
+            if self.env.snapshot.is_running() {
+                self.dbs[BOOKS].prepare(key, now, &mut self.env);
+            }
+            let journal = &mut self.env.observers.journal;
+            journal.write_entry(&name, common);
+            if !own.is_empty() {
+                journal.write(&Effect::Append {
+                    db: BOOKS as u8,
+                    key: &name,
+                    tail: own,
+                });
+            }
+            self.env.observers.touch(key, BOOKS as u8);
         }
-        let (value, setting) = (NewValue::Copy(entry), ExpirySetting::Clear);
-        self.dbs[BOOKS].set(key, value, setting, now, &mut self.env);
+        let (value, setting) = ([common, own].concat(), ExpirySetting::Clear);
+        self.dbs[BOOKS].set(key, NewValue::Own(value), setting, now, &mut self.env);
+    }
+
+    /// Adds to an entry.
+    pub fn append_book(&mut self, slot: u16, id: &BookId, tail: &[u8], now: Now) {
+        let name = name_of_entry(slot, id);
+        let key = self.key(&name);
+        self.env.counters.changes += 1;
+        if self.env.observers.any() {
+            self.dbs[BOOKS].prepare(key, now, &mut self.env);
+            let effect = Effect::Append {
+                db: BOOKS as u8,
+                key: &name,
+                tail,
+            };
+            self.env.observers.tell(key, BOOKS as u8, &effect);
+        }
+        self.dbs[BOOKS].append(key, tail, now, &mut self.env);
     }
 
     /// Removes an entry; returns whether there was one.

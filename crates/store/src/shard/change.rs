@@ -21,7 +21,7 @@ use std::ops::Range;
 
 impl Db {
     /// Before a change of the key: removes it if it has expired; otherwise writes its state to a snapshot under way.
-    fn prepare(&mut self, key: Key<'_>, now: Now, env: &mut Env) -> Option<Found> {
+    pub(super) fn prepare(&mut self, key: Key<'_>, now: Now, env: &mut Env) -> Option<Found> {
         let found = self.live(key, now, env)?;
         self.capture(found.handle, &mut env.snapshot);
         Some(found)

@@ -65,7 +65,7 @@ impl Shard {
             let journaled = self.env.observers.journal.bytes().len();
             if self.env.observers.journal.is_on() {
                 let bytes = &before[..before.len() - rest.len()];
-                self.env.observers.journal.bytes().extend_from_slice(bytes);
+                self.env.observers.journal.carry(&effect, bytes);
             }
             if let Effect::Update { key, .. } = effect {
                 let (key, env) = (self.key(key), &mut self.env);

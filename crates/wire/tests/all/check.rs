@@ -76,6 +76,21 @@ fn numbers_are_in_their_ranges() {
             letter.message.clear();
         }
     });
+    check("alike", "there is no such slot", |e| {
+        if let Some(Body::Alike(alike)) = &mut e.body {
+            alike.writes[1].slot += 1;
+        }
+    });
+    check("alike", "no writes, or too many", |e| {
+        if let Some(Body::Alike(alike)) = &mut e.body {
+            alike.writes.clear();
+        }
+    });
+    check("alike", "too many bytes of writes at once", |e| {
+        if let Some(Body::Alike(alike)) = &mut e.body {
+            alike.common = vec![0; MAX_ALIKE_BYTES / 2].into();
+        }
+    });
     check("digest", "hashes of too many slots", |e| {
         if let Some(Body::Digest(digest)) = &mut e.body {
             digest.hashes.push(4);
@@ -269,7 +284,7 @@ fn mappings_and_messages_of_chains_come_back_as_they_were() {
             }
             Err(given_back) => {
                 assert_eq!(given_back, body);
-                let is_piece = matches!(body, Body::Piece(_) | Body::Letter(_));
+                let is_piece = matches!(body, Body::Piece(_) | Body::Letter(_) | Body::Alike(_));
                 let is_of_chains = matches!(class, Class::Chain | Class::Learning);
                 assert!(!is_of_chains || is_piece, "{name}");
             }

@@ -220,8 +220,12 @@ fn a_log_has_the_books_of_slots() {
     let (mut disk, mut log) = (disk(1), Log::new(0, 1));
     let (mut from, now) = (Shard::new(1), Now::default());
     from.observers_mut().set_journaling(true);
-    (0..3).for_each(|n| from.set_book(9, &[n; 18], &[n; 40], now));
+    (0..3).for_each(|n| from.set_book(9, &[n; 18], (&[n; 40], b""), now));
     from.remove_book(9, &[1; 18], now);
+    // What many slots have is there once.
+    let common = [5; 2000];
+    (20..40).for_each(|slot| from.set_book(slot, &[9; 18], (&common, &[slot as u8]), now));
+    assert!(from.journal().len() < 2 * common.len());
     log.frame(from.journal()).set("a").store(&mut disk);
     assert_eq!(start_twice(&mut disk).keys, [["a"]]);
     let plans = disk.folder().expect("fine").plans;
@@ -230,7 +234,11 @@ fn a_log_has_the_books_of_slots() {
     let verdicts = judge(&plans, &[loader.summary()]).expect("whole");
     loader.resolve(verdicts.into_iter().next().expect("of one worker"));
     drive(&mut loader, &mut disk, &mut shard);
-    assert_eq!((shard.books().count(), shard.books_in(9)), (2, 2));
+    assert_eq!((shard.books().count(), shard.books_in(9)), (22, 2));
+    for slot in 20..40 {
+        let entry = shard.book(slot, &[9; 18]).expect("an entry");
+        assert_eq!(entry.split_last(), Some((&(slot as u8), &common[..])));
+    }
     for n in 0..3 {
         let entry = (n != 1).then(|| vec![n; 40]);
         assert_eq!(shard.book(9, &[n; 18]), entry);

@@ -11,6 +11,7 @@ use rufous_base::slot::worker_of_slot;
 use rufous_base::{Now, Until, WorkerId};
 use rufous_chain::Peer;
 use rufous_linear::access::Access;
+use rufous_linear::stored::Write;
 use rufous_linear::{Head, Message, Outcome, Output, Record, To, TxnId};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet};
@@ -245,7 +246,8 @@ impl<P: Program> Heads<'_, P> {
             self.worker.linear.figures.ahead += u64::from(is_ahead);
             has_ended |= !matches!(record, Record::Prepared { .. });
             if let Some(id) = record.txn() {
-                self.keep_entry(now, slot, (id, seat.head.book().get(id)));
+                let write = seat.stored.on_change(id, seat.head.book().get(id));
+                self.keep_entry(now, (slot, id), write);
             }
         }
         let from = Place::Slot {
@@ -307,21 +309,13 @@ impl<P: Program> Heads<'_, P> {
         all.map(|(no, member)| (no.0, member.incarnation)).collect()
     }
 
-    fn keep_entry(
-        &mut self,
-        now: Now,
-        slot: u16,
-        (id, entry): (TxnId, Option<&rufous_linear::Entry<Access>>),
-    ) {
-        let name = name_of(id);
-        match entry {
-            Some(entry) => {
-                let mut bytes = Vec::new();
-                rufous_linear::codec::Coded::encode(entry, &mut bytes);
-                self.worker.shard.set_book(slot, &name, &bytes, now);
-            }
-            None => {
-                self.worker.shard.remove_book(slot, &name, now);
+    fn keep_entry(&mut self, now: Now, (slot, id): (u16, TxnId), write: Write) {
+        let (shard, name) = (&mut self.worker.shard, name_of(id));
+        match write {
+            Write::Set { txn, state } => shard.set_book(slot, &name, (&txn, &state), now),
+            Write::Append { state } => shard.append_book(slot, &name, &state, now),
+            Write::Remove => {
+                shard.remove_book(slot, &name, now);
             }
         }
     }

@@ -432,7 +432,7 @@ fn another_head_goes_on_where_the_one_before_has_ended() {
     assert_eq!(books.len(), 1);
     let mut pair = Pair::unmapped();
     for (slot, id, entry) in &books {
-        pair.workers[1].shard.set_book(*slot, id, entry, at(1));
+        pair.workers[1].shard.set_book(*slot, id, (entry, b""), at(1));
     }
     pair.map(1, &[(FIRST, &[1], None), (LAST, &[1], None)]);
     pair.wait(2 * AGAIN_US);
@@ -446,7 +446,7 @@ fn a_copy_leaves_reads_to_the_head_while_a_book_is_open() {
     let mut linear = Linear::default();
     let mut shard = Shard::new(7);
     let slot = slot_of(FIRST);
-    shard.set_book(slot, &[1; 18], b"entry", at(1));
+    shard.set_book(slot, &[1; 18], (b"entry", b""), at(1));
     linear.on_copied(slot, false, &shard);
     assert!(linear.takes(FIRST) && !linear.takes(LAST));
     shard.remove_book(slot, &[1; 18], at(1));

@@ -28,13 +28,21 @@ fn play(world: &mut World, books: &mut Books) {
         let id = [world.draw(5) as u8; 18];
         let owner = worker_of_slot(slot, world.workers.len()).index();
         let (now, entry) = (world.now, vec![n; world.draw(300)]);
+        let workers = world.workers.len();
         let shard = &mut world.workers[owner].shard;
         if n % 3 == 0 {
             let was = books.remove(&(slot, id)).is_some();
             assert_eq!(shard.remove_book(slot, &id, now), was);
         } else {
-            shard.set_book(slot, &id, &entry, now);
-            books.insert((slot, id), entry);
+            // Other slots of the worker have the same.
+            let others = (0..40).map(|n| n * 400).filter(|other| {
+                n % 3 == 1 && worker_of_slot(*other, workers).index() == owner && other % 3 == 0
+            });
+            for slot in others.chain([slot]) {
+                let own = slot.to_le_bytes();
+                shard.set_book(slot, &id, (&entry, &own), now);
+                books.insert((slot, id), [&entry[..], &own].concat());
+            }
         }
         if world.draw(4) == 0 {
             let name = format!("k{}", world.draw(9));

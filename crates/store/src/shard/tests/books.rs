@@ -1,6 +1,6 @@
 //! Books belong to slots as keys do, and clients see nothing of them.
 
-use super::journal::replay;
+use super::journal::{next_effect, replay};
 use super::replicas::All;
 use crate::books::{BookId, name_of_entry};
 use crate::effect::Effect;
@@ -59,7 +59,7 @@ fn filled() -> (Shard, Books) {
     let (mut shard, mut all) = (journaling(1), Books::new());
     for n in 0..9 {
         for slot in SLOTS {
-            shard.set_book(slot, &id(n), &[n; 30], NOW);
+            shard.set_book(slot, &id(n), (&[n; 30], b""), NOW);
             all.insert((slot, id(n)), vec![n; 30]);
         }
         let name = [b"{a}", &[n][..]].concat();
@@ -75,6 +75,9 @@ enum Op {
     /// Slot, transaction, bytes.
     Set(usize, u8, usize),
     Remove(usize, u8),
+    /// The same, with a byte behind it that tells them apart, in all slots.
+    SetAll(u8, usize),
+    Append(usize, u8, usize),
     /// A key of a client in the slot of `{a}`.
     Key(u8),
     /// A step of what is under way, with this budget.
@@ -86,6 +89,8 @@ fn operations() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => (0usize..3, 0u8..20, len()).prop_map(|(s, n, len)| Op::Set(s, n, len)),
         4 => (0usize..3, 0u8..20).prop_map(|(s, n)| Op::Remove(s, n)),
+        4 => (0u8..20, len()).prop_map(|(n, len)| Op::SetAll(n, len)),
+        4 => (0usize..3, 0u8..20, len()).prop_map(|(s, n, len)| Op::Append(s, n, len)),
         2 => (0u8..9).prop_map(Op::Key),
         3 => (0usize..400).prop_map(Op::Step),
     ]
@@ -111,12 +116,27 @@ impl Pair {
         match *op {
             Op::Set(slot, n, len) => {
                 let entry = vec![self.rng.below(256) as u8; len];
-                self.shard.set_book(SLOTS[slot], &id(n), &entry, NOW);
+                self.shard.set_book(SLOTS[slot], &id(n), (&entry, b""), NOW);
                 self.books.insert((SLOTS[slot], id(n)), entry);
             }
             Op::Remove(slot, n) => {
                 let was = self.books.remove(&(SLOTS[slot], id(n))).is_some();
                 assert_eq!(self.shard.remove_book(SLOTS[slot], &id(n), NOW), was);
+            }
+            Op::SetAll(n, len) => {
+                let entry = vec![self.rng.below(256) as u8; len];
+                for slot in SLOTS {
+                    let own = [slot as u8];
+                    self.shard.set_book(slot, &id(n), (&entry, &own), NOW);
+                    let whole = [&entry[..], &own].concat();
+                    self.books.insert((slot, id(n)), whole);
+                }
+            }
+            Op::Append(slot, n, len) => {
+                let tail = vec![self.rng.below(256) as u8; len];
+                self.shard.append_book(SLOTS[slot], &id(n), &tail, NOW);
+                let entry = self.books.entry((SLOTS[slot], id(n))).or_default();
+                entry.extend(tail);
             }
             Op::Key(n) => {
                 let name = [b"{a}", &[n][..]].concat();
@@ -179,11 +199,10 @@ proptest! {
             let journal = std::mem::take(pair.shard.journal());
             let mut rest = &journal[..];
             while !rest.is_empty() {
-                let from = rest;
-                let effect = Effect::decode(&mut rest).expect("effects");
-                let bytes = &from[..from.len() - rest.len()];
+                let (effect, mut bytes) = (next_effect(&journal, &mut rest), Vec::new());
+                effect.encode(&mut bytes);
                 if slot_of_effect(&effect) == Some(slot) {
-                    pair.shard.note_in_slot(slot, bytes);
+                    pair.shard.note_in_slot(slot, &bytes);
                 }
             }
             if let Op::Step(mut looks) = *op {
@@ -235,11 +254,11 @@ fn clients_see_nothing_of_books() {
         assert_eq!(shard.len(db), if db == 0 { 9 } else { 0 });
         assert_eq!(shard.listed_len(db), shard.len(db));
     }
-    shard.set_book(SLOTS[0], &id(1), b"new", NOW);
+    shard.set_book(SLOTS[0], &id(1), (b"new", b""), NOW);
     assert!(shard.remove_book(SLOTS[0], &id(1), NOW));
     assert!(!shard.remove_book(SLOTS[0], &id(1), NOW));
     assert_eq!(shard.book(SLOTS[0], &id(1)), None);
-    shard.set_book(SLOTS[0], &id(1), &[1; 30], NOW);
+    shard.set_book(SLOTS[0], &id(1), (&[1; 30], b""), NOW);
     assert_eq!(books(&shard), all);
     assert_eq!(hits(&shard), before);
     assert!(!shard.observers().watches().is_dirty(WatchId(1)));
@@ -270,7 +289,7 @@ fn nothing_but_their_owner_removes_entries() {
 fn entries_count_as_memory_and_are_not_drawn_for_eviction() {
     let mut shard = Shard::new(1);
     for n in 0..100 {
-        shard.set_book(7, &id(n), &[n; 1000], NOW);
+        shard.set_book(7, &id(n), (&[n; 1000], b""), NOW);
     }
     assert!(shard.charged() > 100_000 && shard.memory().total() > 100_000);
     assert_eq!(shard.memory().keys, 0);
@@ -307,7 +326,7 @@ fn entries_are_strict_in_every_keyspace() {
             step: 0,
         },
     });
-    shard.set_book(SLOTS[1], &id(1), b"new", NOW);
+    shard.set_book(SLOTS[1], &id(1), (b"new", b""), NOW);
     assert!(shard.remove_book(SLOTS[1], &id(2), NOW));
     shard.end_lattice();
     let mut all = all;

@@ -1,7 +1,7 @@
 //! The journal of a shard reproduces its data.
 
 use super::model::{Item, Op, Pair, operations};
-use crate::effect::Effect;
+use crate::effect::{Effect, repeated};
 use crate::shard::{Eviction, ExpirySetting, NewValue, Shard};
 use proptest::prelude::*;
 use rufous_base::Now;
@@ -28,10 +28,19 @@ pub(super) fn contents(shard: &mut Shard) -> Contents {
     all
 }
 
-pub(super) fn replay(shard: &mut Shard, mut journal: &[u8]) -> usize {
-    let mut count = 0;
-    while !journal.is_empty() {
-        let effect = Effect::decode(&mut journal).expect("effects only");
+/// The first effect of the rest of a journal.
+pub(super) fn next_effect<'a>(journal: &'a [u8], rest: &mut &'a [u8]) -> Effect<'a> {
+    let effect = match rest.first() {
+        Some(&repeated::REPEATED) => repeated::decode(journal, rest),
+        _ => Effect::decode(rest),
+    };
+    effect.expect("effects only")
+}
+
+pub(super) fn replay(shard: &mut Shard, journal: &[u8]) -> usize {
+    let (mut rest, mut count) = (journal, 0);
+    while !rest.is_empty() {
+        let effect = next_effect(journal, &mut rest);
         shard.apply(&effect).expect("of a shard");
         count += 1;
     }

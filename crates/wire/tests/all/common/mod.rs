@@ -221,6 +221,21 @@ fn held() -> Learned {
     }
 }
 
+fn alike() -> Alike {
+    let write = |slot: u32, before: &'static [u8], after: &'static [u8]| AlikeWrite {
+        slot,
+        since: 300,
+        all: 8,
+        seq: 1 << 40,
+        before: Bytes::from_static(before),
+        after: Bytes::from_static(after),
+    };
+    Alike {
+        common: Bytes::from_static(b"common"),
+        writes: vec![write(0, b"a", b"b"), write(16_383, b"", b"c")],
+    }
+}
+
 fn letters() -> Vec<Kind> {
     let letter = Letter {
         from_slot: 0,
@@ -237,6 +252,7 @@ fn letters() -> Vec<Kind> {
     vec![
         ("letter", Class::Chain, Body::Letter(letter)),
         ("letter-between", Class::Chain, Body::Letter(between)),
+        ("alike", Class::Chain, Body::Alike(alike())),
     ]
 }
 
