@@ -56,6 +56,7 @@ use crate::engine::{About, Engine, Fault, Scenario, Unsure};
 use plan::{Plan, Size};
 use rufous_chain::planted as chain;
 use rufous_kernel::planted::Planted;
+use rufous_linear::planted::Off;
 use rufous_wire::planted as wire;
 pub use world::World;
 
@@ -100,6 +101,8 @@ impl Scenario for World {
             "a watched key was as it had been",
             "elements were waited for",
             "a transaction over slots was executed",
+            "a transaction over slots was prepared ahead of its message",
+            "a transaction over slots was begun again in another order",
             "a value was copied to another slot",
             "a transaction over slots has an unknown outcome",
             "a transaction over slots has met its condition",
@@ -144,6 +147,10 @@ impl Scenario for World {
             Fault::Kernel(Planted::CopyNotWatched),
             Fault::Kernel(Planted::LostWatchTrusted),
             Fault::Kernel(Planted::EarlierHeadsHeard),
+            Fault::Linear(Off::Waiting),
+            Fault::Linear(Off::AppliedFirst),
+            Fault::Linear(Off::SentAgain),
+            Fault::Linear(Off::RestAwaited),
             Fault::Chain(chain::Planted::GatesOfWorker),
             Fault::Chain(chain::Planted::NotGivenUp),
         ],

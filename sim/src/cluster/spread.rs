@@ -194,11 +194,14 @@ impl World {
     }
 
     /// All transactions are over, and forgotten.
-    pub(super) fn judge_books(&self) -> Result<(), String> {
+    pub(super) fn judge_books(&mut self) -> Result<(), String> {
+        let (mut is_ahead, mut is_again) = (false, false);
         for node in self.nodes.iter().filter(|node| node.is_up()) {
             for (worker, seat) in node.seats.iter().enumerate() {
                 let kernel = &seat.front.kernel;
                 let figures = kernel.linear_figures();
+                is_ahead |= figures.ahead > 0;
+                is_again |= figures.reordered > 0;
                 let entries: Vec<_> = kernel
                     .shard
                     .books()
@@ -211,6 +214,13 @@ impl World {
                     ));
                 }
             }
+        }
+        let seen = [
+            (is_ahead, "a transaction over slots was prepared ahead of its message"),
+            (is_again, "a transaction over slots was begun again in another order"),
+        ];
+        for (_, probe) in seen.iter().filter(|(is_so, _)| *is_so) {
+            self.reach(probe);
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use rufous_chain::planted as chain;
 use rufous_kernel::planted as kernel;
+use rufous_linear::planted as linear;
 use rufous_mapping::planted as mapping;
 use rufous_wire::planted as wire;
 
@@ -14,6 +15,8 @@ pub enum Fault {
     Kernel(kernel::Planted),
     /// In the chains.
     Chain(chain::Planted),
+    /// A rule of transactions over slots is off.
+    Linear(linear::Off),
     /// In the planner.
     Mapping(mapping::Planted),
     /// In the sessions between nodes.
@@ -44,6 +47,7 @@ impl Fault {
         let variant = match self {
             Fault::Kernel(fault) => format!("{fault:?}"),
             Fault::Chain(fault) => format!("{fault:?}"),
+            Fault::Linear(rule) => format!("No{rule:?}"),
             Fault::Mapping(fault) => format!("{fault:?}"),
             Fault::Wire(fault) => format!("{fault:?}"),
             other => format!("{other:?}"),
@@ -75,6 +79,10 @@ impl Fault {
         });
         chain::plant(match self {
             Fault::Chain(fault) => Some(fault),
+            _ => None,
+        });
+        linear::set(match self {
+            Fault::Linear(rule) => Some(rule),
             _ => None,
         });
         mapping::plant(match self {

@@ -177,6 +177,28 @@ fn messages_of_transactions_are_not_sent_again() {
     caught_saying::<World>("letters-not-repeated", &Size::Any, "", spread(33..60));
 }
 
+/// Rules of transactions, which the model switches off one by one, too.
+#[test]
+fn conflicting_transactions_do_not_wait_for_one_another() {
+    let (size, what) = (Size::Any, "no order of the commands");
+    caught_saying::<World>("no-waiting", &size, what, spread(33..60));
+}
+
+#[test]
+fn what_is_not_applied_is_passed_back() {
+    caught_saying::<World>("no-applied-first", &Size::Any, "", spread(33..60));
+}
+
+#[test]
+fn slots_do_not_send_again() {
+    caught_saying::<World>("no-sent-again", &Size::Any, "", spread(33..60));
+}
+
+#[test]
+fn what_one_slot_of_a_worker_tells_is_passed_back_for_all() {
+    caught_saying::<World>("no-rest-awaited", &Size::Any, "", spread(33..60));
+}
+
 #[test]
 fn conditions_of_transactions_are_not_checked() {
     let (size, what) = (Size::Any, "no order of the commands");
