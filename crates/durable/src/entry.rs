@@ -4,9 +4,7 @@
 //! only if all of its pieces exist. An entry is a tag byte and its parts; tags below 0x40 are
 //! reserved for effects.
 
-use rufous_store::effect::{
-    Effect, NotAnEffect, byte, put_varint, repeated, slice, varint, word,
-};
+use rufous_store::effect::{Effect, NotAnEffect, byte, put_varint, repeated, slice, varint, word};
 
 /// The id of a command over several workers: unique over all starts of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

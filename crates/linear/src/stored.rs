@@ -21,9 +21,14 @@ const TRANSACTION: u8 = 6;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
     /// They are these, one after the other: the transaction, which is the same at all its slots, and the state.
-    Set { txn: Vec<u8>, state: Vec<u8> },
+    Set {
+        txn: Vec<u8>,
+        state: Vec<u8>,
+    },
     /// These follow.
-    Append { state: Vec<u8> },
+    Append {
+        state: Vec<u8>,
+    },
     Remove,
 }
 
@@ -212,7 +217,7 @@ mod tests {
         assert_eq!(entry_of(&more), Some(Entry::Forgotten { txn }));
     }
 
-    /// Whatever happens to it, and where the slot begins anew in between.
+    /// Whatever happens to it, and where another head goes on from what is stored.
     #[test]
     fn a_transaction_is_written_once() {
         let txn = txn();
@@ -236,7 +241,7 @@ mod tests {
             },
             Record::Forgotten { txn: ID },
         ];
-        for begins_anew in [false, true] {
+        for is_read_again in [false, true] {
             let (mut book, mut bytes) = (Book::new(1), None);
             let mut stored = Stored::of(&book);
             for (n, record) in records.iter().enumerate() {
@@ -266,7 +271,7 @@ mod tests {
                 bytes = write.on(bytes);
                 let entry = entry_of(bytes.as_ref().expect("bytes")).expect("an entry");
                 assert_eq!(Some(&entry), book.get(ID));
-                if begins_anew {
+                if is_read_again {
                     book = Book::restore(1, [(ID, entry)]);
                     stored = Stored::of(&book);
                 }

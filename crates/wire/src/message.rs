@@ -18,9 +18,8 @@ use bytes::Bytes;
 pub const ID: usize = 20;
 /// Limit on the bytes of a cluster's name, and of a refusal's text.
 pub const MAX_NAME: usize = 255;
-/// Limit on the bytes of one batch of gossip: larger ones are sent as several messages, so that
-/// others do not wait long behind one of them. Parts of a slot's copy are smaller, unless one
-/// element is larger.
+/// Limit on the bytes of one batch of gossip: larger ones are sent as several messages, so that others do not wait long.
+/// Parts of a slot's copy are smaller, unless one element is larger.
 pub const MAX_CHUNK: usize = 1024 * 1024;
 /// Limit on the bytes of a message in pieces. Values have 512 MiB at most.
 pub const MAX_WHOLE: usize = 1024 * 1024 * 1024;

@@ -3,7 +3,7 @@
 use super::ops::{Keys, Op};
 use rufous_linear::stored::{Stored, entry_of};
 use rufous_linear::{Ahead, Book, Head, Later, Message, Output, Record, To, TxnId};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A message that waits for records to be kept.
 #[derive(Clone, Debug)]

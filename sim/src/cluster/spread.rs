@@ -216,8 +216,14 @@ impl World {
             }
         }
         let seen = [
-            (is_ahead, "a transaction over slots was prepared ahead of its message"),
-            (is_again, "a transaction over slots was begun again in another order"),
+            (
+                is_ahead,
+                "a transaction over slots was prepared ahead of its message",
+            ),
+            (
+                is_again,
+                "a transaction over slots was begun again in another order",
+            ),
         ];
         for (_, probe) in seen.iter().filter(|(is_so, _)| *is_so) {
             self.reach(probe);

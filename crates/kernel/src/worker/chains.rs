@@ -317,8 +317,7 @@ impl ChainHost {
         let journal = std::mem::take(store.shard.journal());
         let mut parts = BySlot::default();
         let placement = store.placement;
-        let is_lattice = |key: &[u8]| placement.lattice(key).is_some();
-        let whole = parts.take((&journal, from), &is_lattice);
+        let whole = parts.take((&journal, from), &|key| placement.lattice(key).is_some());
         debug_assert!(whole.is_ok(), "a journal has entries");
         self.figures.spread += parts.spread;
         for (slot, group) in &parts.slots {

@@ -172,6 +172,8 @@ rufous_base::figures! {
             "Times that a slot of this node has prepared a transaction together with the slot before, ahead of its message.";
         reordered("cluster_transactions_begun_again", "rufous_cluster_transactions_begun_again_total"):
             "Times that a transaction of this node has begun again, as one that visits slots in another order had a key: chains have changed.";
+        joined("cluster_transactions_writes_joined", "rufous_cluster_transactions_writes_joined_total"):
+            "Writes to copies, of what slots keep of transactions, that went within the message of another slot.";
         again("cluster_transactions_sent_again", "rufous_cluster_transactions_sent_again_total"):
             "Times that a slot or node has sent messages of a transaction again that made no progress.";
     }
@@ -443,6 +445,10 @@ impl Linear {
         let stuck = all.intersection(&self.before).map(|(at, _)| *at).collect();
         self.before = all;
         stuck
+    }
+
+    pub(super) fn on_joined(&mut self, writes: usize) {
+        self.figures.joined += writes as u64;
     }
 
     /// The counters.

@@ -56,6 +56,11 @@ impl<P: Program> Worker<P> {
         self.linear.take_posted()
     }
 
+    /// So many writes were sent to copies within the message of another slot.
+    pub fn on_joined(&mut self, writes: usize) {
+        self.linear.on_joined(writes);
+    }
+
     pub fn linear_figures(&self) -> LinearFigures {
         self.linear.figures()
     }

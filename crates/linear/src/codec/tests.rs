@@ -214,7 +214,11 @@ fn is_stored(entry: &Entry<Access>, random: &mut Random) {
     let bytes = [&txn[..], &state].concat();
     assert_eq!(entry_of(&bytes).as_ref(), Some(entry));
     for len in 0..bytes.len() {
-        assert_eq!(entry_of::<Access>(&bytes[..len]), None, "{entry:?} up to {len}");
+        assert_eq!(
+            entry_of::<Access>(&bytes[..len]),
+            None,
+            "{entry:?} up to {len}"
+        );
     }
     for _ in 0..40 {
         let mut other = bytes.clone();

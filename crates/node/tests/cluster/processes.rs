@@ -45,7 +45,11 @@ fn node() {
         key_file: format!("{folder}/node.key"),
         ..EtcdAccess::default()
     });
-    let number = |name: &str| std::env::var(name).ok().map(|n| n.parse().expect("a number"));
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .map(|n| n.parse().expect("a number"))
+    };
     let workers = number(WORKERS).unwrap_or(2);
     let cluster = Settings {
         coordinator: CoordinatorAddress::parse(&etcd).expect("an address"),
@@ -397,7 +401,10 @@ fn transactions_that_wait_are_bounded() {
     let mut reply = [0; 27];
     client.write_all(mset.as_bytes()).expect("sent");
     client.read_exact(&mut reply).expect("a reply");
-    assert_eq!(String::from_utf8_lossy(&reply), "-TRYAGAIN 4096 transactions");
+    assert_eq!(
+        String::from_utf8_lossy(&reply),
+        "-TRYAGAIN 4096 transactions"
+    );
     // Nothing else is refused.
     let _alive = connected(port);
 }

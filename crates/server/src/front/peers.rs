@@ -4,9 +4,9 @@ use super::{Front, Message};
 use crate::cluster::links::Links;
 use rufous_base::limits::{LEFT_PATIENCE_US, STOP_PATIENCE_US};
 use rufous_base::{Effects, Now, Until, WorkerId};
+use rufous_cluster::alike;
 use rufous_kernel::worker::{Letter, Place, Posted};
 use rufous_mapping::{Mapping, NodeNo};
-use rufous_cluster::alike;
 use rufous_wire::message as wire;
 use rufous_wire::version::LETTERS;
 use rufous_wire::{Body, Class, Envelope};
@@ -199,17 +199,24 @@ impl Front {
             links.send(now, to.node, Class::Chain, envelope, fx);
         }
         let from = self.kernel.id().0;
-        let said = self.kernel.take_peer_messages().into_iter().map(|said| {
-            let class = match (said.envelope.message.chain(), said.learning) {
-                (None, _) => Class::Control,
-                (Some(_), true) => Class::Learning,
-                (Some(_), false) => Class::Chain,
-            };
-            let envelope = Envelope::of_chain(from, said.to, said.envelope);
-            (said.to.node, class, envelope)
-        });
-        let takes = |node| links.version(node) >= Some(LETTERS);
-        for (node, class, envelope) in alike::join(said.collect(), takes) {
+        let said: Vec<_> = self
+            .kernel
+            .take_peer_messages()
+            .into_iter()
+            .map(|said| {
+                let class = match (said.envelope.message.chain(), said.learning) {
+                    (None, _) => Class::Control,
+                    (Some(_), true) => Class::Learning,
+                    (Some(_), false) => Class::Chain,
+                };
+                let envelope = Envelope::of_chain(from, said.to, said.envelope);
+                (said.to.node, class, envelope)
+            })
+            .collect();
+        let count = said.len();
+        let joined = alike::join(said, |node| links.version(node) >= Some(LETTERS));
+        self.kernel.on_joined(count - joined.len());
+        for (node, class, envelope) in joined {
             links.send(now, node, class, envelope, fx);
         }
     }

@@ -432,7 +432,9 @@ fn another_head_goes_on_where_the_one_before_has_ended() {
     assert_eq!(books.len(), 1);
     let mut pair = Pair::unmapped();
     for (slot, id, entry) in &books {
-        pair.workers[1].shard.set_book(*slot, id, (entry, b""), at(1));
+        pair.workers[1]
+            .shard
+            .set_book(*slot, id, (entry, b""), at(1));
     }
     pair.map(1, &[(FIRST, &[1], None), (LAST, &[1], None)]);
     pair.wait(2 * AGAIN_US);
