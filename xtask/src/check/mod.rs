@@ -6,8 +6,8 @@ mod lanes;
 mod outcome;
 mod steps;
 
-use crate::project;
-use anyhow::{Result, ensure};
+use crate::{process, project};
+use anyhow::{Result, anyhow, ensure};
 use outcome::Outcome;
 use std::time::{Duration, Instant};
 use steps::{STEPS, Step};
@@ -51,24 +51,51 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     }
     let wanted = choose(args)?;
     std::fs::create_dir_all(project::target().join("check-logs"))?;
-    let mut lines: Vec<Line> = Vec::new();
-    for step in wanted {
-        println!("\n==> {}: {}", step.name, step.about);
-        let begun = Instant::now();
-        let outcome = match (step.run)(args.full) {
-            Ok(outcome) => outcome,
-            Err(error) => Outcome::of(false, format!("{error:#}")),
-        };
-        println!("==> {}: {}", step.name, outcome.word());
-        lines.push(Line {
-            name: step.name,
-            outcome,
-            took: begun.elapsed(),
-        });
-    }
-    let (table, summary, fine) = summarise(&lines);
+    let begun = Instant::now();
+    let lines = go_through(&wanted, args.full)?;
+    let (table, summary, fine) = summarise(&lines, begun.elapsed());
     println!("\n{table}\n{summary}");
     Ok(fine)
+}
+
+/// Runs steps one after the other; those that compute beside the others begin with the first of them.
+fn go_through(wanted: &[&'static Step], full: bool) -> Result<Vec<Line>> {
+    let (beside, others): (Vec<&Step>, Vec<&Step>) = wanted.iter().partition(|step| step.beside);
+    let first = wanted.iter().position(|step| step.beside);
+    let (before, behind) = others.split_at(first.unwrap_or(others.len()));
+    let all = |steps: &[&'static Step]| steps.iter().map(|step| go(step, full)).collect();
+    let mut lines: Vec<Line> = all(before);
+    std::thread::scope(|threads| {
+        let beside = threads.spawn(|| {
+            process::yield_to_others();
+            all(&beside)
+        });
+        let behind: Vec<Line> = all(behind);
+        let beside = beside.join().map_err(|_| anyhow!("a step panicked"))?;
+        lines.extend(beside);
+        lines.extend(behind);
+        Ok(lines)
+    })
+}
+
+fn go(step: &Step, full: bool) -> Line {
+    let beside = if step.beside {
+        ", while others wait"
+    } else {
+        ""
+    };
+    println!("\n==> {}: {}{beside}", step.name, step.about);
+    let begun = Instant::now();
+    let outcome = match (step.run)(full) {
+        Ok(outcome) => outcome,
+        Err(error) => Outcome::of(false, format!("{error:#}")),
+    };
+    println!("==> {}: {}", step.name, outcome.word());
+    Line {
+        name: step.name,
+        outcome,
+        took: begun.elapsed(),
+    }
 }
 
 fn choose(args: &Args) -> Result<Vec<&'static Step>> {
@@ -91,14 +118,13 @@ fn choose(args: &Args) -> Result<Vec<&'static Step>> {
 }
 
 /// The table, the line that counts tests, and whether nothing failed.
-fn summarise(lines: &[Line]) -> (String, String, bool) {
+fn summarise(lines: &[Line], all: Duration) -> (String, String, bool) {
     let mut table = String::from("step             result    minutes  what\n");
     for line in lines {
         let (word, minutes) = (line.outcome.word(), line.took.as_secs_f64() / 60.0);
         let (name, note) = (line.name, &line.outcome.note);
         table.push_str(&format!("{name:16} {word:9} {minutes:7.1}  {note}\n"));
     }
-    let all: Duration = lines.iter().map(|line| line.took).sum();
     let minutes = all.as_secs_f64() / 60.0;
     table.push_str(&format!("{:16} {:9} {minutes:7.1}\n", "together", ""));
     let sum = |of: fn(&Outcome) -> usize| lines.iter().map(|line| of(&line.outcome)).sum::<usize>();
@@ -153,7 +179,7 @@ mod tests {
             line(Outcome::skipped("no helm")),
             line(Outcome::of(false, "1 of 3")),
         ];
-        let (table, summary, fine) = summarise(&lines);
+        let (table, summary, fine) = summarise(&lines, Duration::from_secs(270));
         assert_eq!(summary, "1 passed, 1 failed, 1 skipped");
         assert!(!fine);
         assert!(table.contains("no helm") && table.contains("1 of 3"));
@@ -162,13 +188,14 @@ mod tests {
 
     #[test]
     fn a_run_fails_where_nothing_passed_or_something_installable_is_missing() {
-        assert!(!summarise(&[line(Outcome::skipped("no helm"))]).2);
-        assert!(summarise(&[line(Outcome::of(true, ""))]).2);
+        let sums_up = |lines: &[Line]| summarise(lines, Duration::ZERO);
+        assert!(!sums_up(&[line(Outcome::skipped("no helm"))]).2);
+        assert!(sums_up(&[line(Outcome::of(true, ""))]).2);
         let lines = [
             line(Outcome::of(true, "")),
             line(Outcome::missing("no redis-server")),
         ];
-        let (table, summary, fine) = summarise(&lines);
+        let (table, summary, fine) = sums_up(&lines);
         assert!(!fine && table.contains("the run fails"));
         assert_eq!(summary, "1 passed, 0 failed, 1 skipped");
     }
@@ -192,5 +219,8 @@ mod tests {
         let position = |name: &str| STEPS.iter().position(|step| step.name == name).unwrap();
         assert_eq!(position("install"), 0);
         assert!(position("build") < position("suites"));
+        // What computes beside others needs what was compiled.
+        let first = STEPS.iter().position(|step| step.beside).unwrap();
+        assert!(position("compile") < first && position("build") < first);
     }
 }

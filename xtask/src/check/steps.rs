@@ -17,6 +17,8 @@ pub(super) struct Step {
     pub(super) about: &'static str,
     /// Part of `--quick`.
     pub(super) quick: bool,
+    /// It computes, while the steps behind it wait for servers and clients.
+    pub(super) beside: bool,
     pub(super) run: Run,
 }
 
@@ -28,6 +30,7 @@ const fn quick(name: &'static str, about: &'static str, run: Run) -> Step {
         name,
         about,
         quick: true,
+        beside: false,
         run,
     }
 }
@@ -36,6 +39,14 @@ const fn slow(name: &'static str, about: &'static str, run: Run) -> Step {
     let step = quick(name, about, run);
     Step {
         quick: false,
+        ..step
+    }
+}
+
+const fn beside(name: &'static str, about: &'static str, run: Run) -> Step {
+    let step = slow(name, about, run);
+    Step {
+        beside: true,
         ..step
     }
 }
@@ -51,12 +62,13 @@ pub(super) const STEPS: [Step; 16] = [
         "all tests of the workspace, hostile input included",
         unit,
     ),
-    slow(
+    slow("build", "the server's release build", build),
+    beside(
         "sim",
         "seeds of each scenario of the simulator, one of four twice",
         simulate,
     ),
-    slow("build", "the server's release build", build),
+    beside("fuzz", "the fuzz targets, shortly", fuzzing),
     slow(
         "chart",
         "the Helm chart, linted, rendered, and its settings",
@@ -77,7 +89,6 @@ pub(super) const STEPS: [Step; 16] = [
         "random commands, side by side with redis-server",
         side_by_side,
     ),
-    slow("fuzz", "the fuzz targets, shortly", fuzzing),
     slow("deny", "licences and advisories of dependencies", deny),
     slow(
         "suites",
