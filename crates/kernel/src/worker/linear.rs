@@ -19,6 +19,7 @@
 //! `own` has the transactions of the worker's clients, `letter` the messages with their senders and receivers, `keys` how
 //! a slot executes its commands, `together` how one slot executes commands on the keys of several, and `running` the worker's part.
 
+mod figures;
 mod keys;
 mod letter;
 mod own;
@@ -27,6 +28,7 @@ mod running;
 mod tests;
 mod together;
 
+pub use figures::LinearFigures;
 pub use letter::{Letter, Place, Posted};
 pub(super) use running::Heads;
 pub(super) use together::are_of;
@@ -153,30 +155,6 @@ struct Watcher {
     origin: (u16, u64),
     /// The slots, each with the epoch since which its chain is unchanged.
     slots: BTreeMap<u16, u64>,
-}
-
-rufous_base::figures! {
-    /// A worker's counters of linear transactions.
-    pub struct LinearFigures {
-        begun("cluster_transactions", "rufous_cluster_transactions_total"):
-            "Transactions over several slots that clients of this node have begun.";
-        committed("cluster_transactions_committed", "rufous_cluster_transactions_committed_total"):
-            "Those of them that were committed.";
-        aborted("cluster_transactions_aborted", "rufous_cluster_transactions_aborted_total"):
-            "Those of them that were aborted: a watched key had changed, a condition failed, or a slot takes no writes.";
-        waiting("cluster_transactions_waiting", "rufous_cluster_transactions_waiting"):
-            "Those of them without an outcome yet.";
-        prepared("cluster_transactions_open", "rufous_cluster_transactions_open"):
-            "Transactions that slots of this node have not forgotten yet.";
-        ahead("cluster_transactions_ahead", "rufous_cluster_transactions_ahead_total"):
-            "Times that a slot of this node has prepared a transaction together with the slot before, ahead of its message.";
-        reordered("cluster_transactions_begun_again", "rufous_cluster_transactions_begun_again_total"):
-            "Times that a transaction of this node has begun again, as one that visits slots in another order had a key: chains have changed.";
-        joined("cluster_transactions_writes_joined", "rufous_cluster_transactions_writes_joined_total"):
-            "Writes to copies, of what slots keep of transactions, that went within the message of another slot.";
-        again("cluster_transactions_sent_again", "rufous_cluster_transactions_sent_again_total"):
-            "Times that a slot or node has sent messages of a transaction again that made no progress.";
-    }
 }
 
 impl Linear {

@@ -53,7 +53,11 @@ impl<P: Program> Heads<'_, P> {
         let Some(txn) = Transaction::new(id, parts.collect(), body.into()) else {
             return false;
         };
-        self.worker.linear.figures.begun += u64::from(header.is_some());
+        if header.is_some() {
+            let figures = &mut self.worker.linear.figures;
+            figures.begun += 1;
+            figures.slots += txn.slots().len() as u64;
+        }
         self.submit((header.copied(), 0), txn);
         true
     }
@@ -111,7 +115,7 @@ impl<P: Program> Heads<'_, P> {
             };
             match outcome {
                 Outcome::Committed => self.worker.linear.figures.committed += 1,
-                Outcome::Aborted => self.worker.linear.figures.aborted += 1,
+                Outcome::Aborted => self.worker.linear.figures.on_aborted(&told, clashes),
             }
             let transacted = Transacted {
                 header,

@@ -363,6 +363,9 @@ fn a_condition_at_the_last_slot_keeps_the_first_from_executing() {
     );
     assert!(!pair.has(0, FIRST));
     assert_eq!(pair.books(), 0);
+    let seen = pair.workers[0].linear_figures();
+    assert_eq!((seen.begun, seen.slots, seen.aborted), (1, 2, 1));
+    assert_eq!((seen.refused, seen.clashed, seen.committed), (0, 0, 0));
 }
 
 #[test]
