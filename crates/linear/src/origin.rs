@@ -68,6 +68,11 @@ impl<O: Operation> Origin<O> {
         out.extend(waiting.filter(|txn| txn.first() == slot).map(forward));
     }
 
+    /// A transaction makes no progress.
+    pub fn send_again(&self, txn: TxnId, out: &mut Vec<Output<O>>) {
+        out.extend(self.waiting.get(&txn).map(forward));
+    }
+
     /// Transactions without an outcome.
     pub fn waiting(&self) -> impl Iterator<Item = &TxnId> {
         self.waiting.keys()

@@ -7,6 +7,7 @@
 //! | 1 | leases, mappings, chains, learning, gossip, requests and their replies |
 //! | 2 | those of version 1, and wall clocks |
 //! | 3 | those of version 2, and the ends of waits: requests of blocking commands are forwarded; transactions over slots |
+//! | 4 | those of version 3, and writes of several slots in one message |
 //!
 //! Callers need not check what the other node knows: a session neither sends nor accepts a message
 //! that its version does not have.
@@ -16,12 +17,14 @@ use std::ops::RangeInclusive;
 
 /// The versions of this program: the newest, the one before it, and the first.
 pub const OLDEST: u16 = 1;
-pub const NEWEST: u16 = 3;
+pub const NEWEST: u16 = 4;
 
 /// The first version in which requests of blocking commands are forwarded.
 pub const WAITS: u16 = 3;
 /// The first version that has transactions over slots.
 pub const LETTERS: u16 = 3;
+/// The first version that has writes of several slots in one message.
+pub const ALIKE: u16 = 4;
 
 const _: () = assert!(0 < OLDEST && OLDEST <= NEWEST, "0 is of all versions");
 
@@ -54,7 +57,8 @@ pub fn since(body: &Body) -> u16 {
         Body::Replies(_) => 1,
         Body::AskClock(_) | Body::Clock(_) => 2,
         Body::EndWaits(_) => WAITS,
-        Body::Letter(_) | Body::Alike(_) => LETTERS,
+        Body::Letter(_) => LETTERS,
+        Body::Alike(_) => ALIKE,
     }
 }
 

@@ -107,4 +107,6 @@ pub(super) fn place(header: &Header) -> Place {
 pub(super) const STOPPING: &str =
     "CLUSTERDOWN This node is shutting down, and did not pass the request on";
 pub(super) const OLDER: &str = "CROSSNODE The key has moved to a node with an earlier program, where only its own clients wait for data: upgrade it, or connect there";
+pub(super) const APART: &str =
+    "TRYAGAIN Keys of this command are at several nodes by now, as slots have moved: send it again";
 pub(super) const MOVING: &str = "TRYAGAIN The key is on its way from one node to another, and neither of them took the request: try again";

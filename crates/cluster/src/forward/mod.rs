@@ -24,7 +24,7 @@ mod tests;
 mod toward;
 mod waits;
 
-use asked::{Asked, MOVING, OLDER, Place, STOPPING, place, place_of};
+use asked::{APART, Asked, MOVING, OLDER, Place, STOPPING, place, place_of};
 pub use asked::{Forwarded, Goal};
 use waits::{Over, Waiters};
 pub use waits::{Patience, error_of};
@@ -487,7 +487,8 @@ impl Forwarding {
                 self.tried.insert(place(&header), tries);
                 self.act(Action::Run(header, words));
             }
-            Way::Apart(_) | Way::All(_) | Way::None(_) => self.fail(&asked, CROSSNODE.into()),
+            Way::Apart(_) => self.fail(&asked, APART.into()),
+            Way::All(_) | Way::None(_) => self.fail(&asked, CROSSNODE.into()),
         }
     }
 }

@@ -420,13 +420,13 @@ fn a_moved_slot_holds_up_its_connections_and_may_move_here() {
 }
 
 #[test]
-fn keys_of_one_request_that_are_apart_by_now_are_refused() {
+fn keys_of_one_request_that_are_apart_by_now_are_to_be_tried_again() {
     let mut rig = Rig::new();
     let mut request = rig.request(1, 0, false);
     request.goal = Goal::Slots(vec![Some(rig.slots[1]), Some(rig.slots[2])]);
     rig.call(|machine, _, _| machine.on_returned(request));
     rig.turn();
-    assert_eq!(rig.seen(), ["1 held up", "1.0 fails CROSSNODE"]);
+    assert_eq!(rig.seen(), ["1 held up", "1.0 fails TRYAGAIN"]);
     let mut about = rig.request(2, 0, false);
     about.goal = Goal::Node(TWO);
     rig.call(|machine, _, _| machine.on_request(TWO, about));

@@ -19,6 +19,7 @@
 //! `own` has the transactions of the worker's clients, `letter` the messages with their senders and receivers, `keys` how
 //! a slot executes its commands, `together` how one slot executes commands on the keys of several, and `running` the worker's part.
 
+mod again;
 mod figures;
 mod keys;
 mod letter;
@@ -37,6 +38,7 @@ use crate::batch::Header;
 use crate::body::Commands;
 use crate::planted::{self, Planted};
 use crate::shard::{Shard, WatchId};
+use again::At;
 use letter::worker_of;
 use rufous_base::Now;
 use rufous_base::limits::SLOTS;
@@ -49,10 +51,6 @@ use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// After so long messages are sent again of transactions that make no progress; then after twice as long each time, up
-/// to the second. Most often nothing was lost, and nodes are busy.
-const AGAIN_US: u64 = 200_000;
-const AGAIN_LAST_US: u64 = 3_200_000;
 /// Messages about entries with more bytes are sent again this late for the first time: copies of them would keep nodes
 /// from the messages themselves.
 const LARGE: usize = 256 << 10;
@@ -89,7 +87,6 @@ impl Seat {
 struct Client {
     /// `None`: no client waits for the outcome.
     header: Option<Header>,
-    first: u16,
     /// The body has more than [`LARGE`] bytes.
     is_large: bool,
     /// How often it was begun again.
@@ -138,11 +135,8 @@ pub(super) struct Linear {
     posted: Vec<Posted>,
     /// Commands over several workers have let go of keys.
     is_freed: bool,
-    /// What was under way at the last look: at a slot, or with an origin.
-    before: BTreeSet<(Option<u16>, TxnId)>,
-    /// Slots and origins of which something is under way for longer: when they send again, and the pause before that.
-    pauses: BTreeMap<Option<u16>, (u64, u64)>,
-    look_us: u64,
+    /// When messages are sent again.
+    sending: again::Again,
     /// Watchers of keys here, of clients of nodes that had to ask for that.
     watchers: BTreeMap<WatchId, Watcher>,
     figures: LinearFigures,
@@ -359,70 +353,37 @@ impl Linear {
         self.clients.len() + self.again.len()
     }
 
-    /// When [`Linear::is_due`] is next true.
+    /// When there is something to do.
     pub(super) fn wake_us(&self) -> Option<u64> {
         if !self.inbox.is_empty() || self.is_freed {
             return Some(0);
         }
         let looks = !self.seats.is_empty() || !self.clients.is_empty();
         let again = self.again.keys().next().map(|(due_us, _)| *due_us);
-        again.into_iter().chain(looks.then_some(self.look_us)).min()
-    }
-
-    /// Whether it is time to look for transactions that make no progress.
-    fn is_due(&mut self, now: Now) -> bool {
-        if now.mono_us < self.look_us {
-            return false;
-        }
-        self.look_us = now.mono_us + AGAIN_US;
-        true
+        again
+            .into_iter()
+            .chain(looks.then_some(self.sending.look_us()))
+            .min()
     }
 
     /// Chains or sessions have changed: something may be lost.
     pub(super) fn on_change(&mut self) {
-        self.pauses.clear();
+        self.sending.on_change();
     }
 
-    /// The slots and origins that are to send again.
-    fn due(&mut self, now: Now) -> BTreeSet<Option<u16>> {
-        let stuck = self.stuck();
-        self.pauses.retain(|at, _| stuck.contains(at));
-        let (seats, clients, pauses) = (&self.seats, &self.clients, &mut self.pauses);
-        let is_large = |at: &Option<u16>| match at {
-            None => clients.values().any(|client| client.is_large),
-            Some(slot) => seats.get(slot).is_some_and(Seat::is_large),
-        };
-        let is_due = |at: &Option<u16>| {
-            let (now_us, last_us) = (now.mono_us, AGAIN_LAST_US);
-            let first = || {
-                if is_large(at) {
-                    return (now_us + last_us, last_us);
-                }
-                (now_us, AGAIN_US)
-            };
-            let (next_us, pause_us) = pauses.entry(*at).or_insert_with(first);
-            let is_due = now.mono_us >= *next_us;
-            if is_due {
-                *next_us = now.mono_us + *pause_us;
-                *pause_us = (*pause_us * 2).min(AGAIN_LAST_US);
-            }
-            is_due
-        };
-        stuck.into_iter().filter(is_due).collect()
-    }
-
-    /// Replaces what was under way at the last look, and returns the slots and origins of which something still is.
-    fn stuck(&mut self) -> BTreeSet<Option<u16>> {
-        let seats = self.seats.iter();
-        let at_slots = seats.flat_map(|(slot, seat)| {
+    /// What is to send again.
+    fn due(&mut self, now: Now) -> Vec<At> {
+        let (seats, clients) = (&self.seats, &self.clients);
+        let at_slots = seats.iter().flat_map(|(slot, seat)| {
             let all = seat.head.open();
-            all.map(|id| (Some(*slot), id))
+            all.map(|id| (At::Slot(*slot), id))
         });
-        let clients = self.clients.keys().map(|id| (None, *id));
-        let all: BTreeSet<_> = at_slots.chain(clients).collect();
-        let stuck = all.intersection(&self.before).map(|(at, _)| *at).collect();
-        self.before = all;
-        stuck
+        let of_clients = clients.keys().map(|id| (At::Client(*id), *id));
+        let open = at_slots.chain(of_clients).collect();
+        self.sending.due(now, open, |at| match at {
+            At::Slot(slot) => seats.get(&slot).is_some_and(Seat::is_large),
+            At::Client(id) => clients.get(&id).is_some_and(|client| client.is_large),
+        })
     }
 
     pub(super) fn on_joined(&mut self, writes: usize) {

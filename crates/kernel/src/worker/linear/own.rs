@@ -11,7 +11,7 @@ use rufous_base::slot::slot_of;
 use rufous_linear::access::Access;
 use rufous_linear::origin::Ended;
 use rufous_linear::{Message, OTHER_ORDER, Outcome, Part, Transaction, TxnId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The client's reply where a transaction was begun again too often.
@@ -74,7 +74,6 @@ impl<P: Program> Heads<'_, P> {
         };
         let client = Client {
             header,
-            first: txn.first(),
             is_large: txn.body().len() > LARGE,
             tries,
         };
@@ -136,16 +135,10 @@ impl<P: Program> Heads<'_, P> {
         }
     }
 
-    pub(super) fn send_clients_again(&mut self) {
-        let linear = &mut self.worker.linear;
-        linear.figures.again += 1;
-        let firsts = linear.clients.values().map(|client| client.first);
-        let firsts: BTreeSet<u16> = firsts.collect();
+    pub(super) fn send_client_again(&mut self, id: TxnId) {
         let mut out = Vec::new();
-        if let Some(origin) = &mut linear.origin {
-            firsts
-                .iter()
-                .for_each(|slot| origin.on_link(*slot, &mut out));
+        if let Some(origin) = &mut self.worker.linear.origin {
+            origin.send_again(id, &mut out);
         }
         self.post_all(out);
     }

@@ -1,5 +1,6 @@
 //! The worker's part in linear transactions: letters are posted and read, and heads act on the worker's keys.
 
+use super::again::At;
 use super::keys::Keys;
 use super::letter::{Letter, Place, Posted, txn_of, worker_of};
 use super::{Seat, is_from, name_of};
@@ -344,7 +345,7 @@ impl<P: Program> Heads<'_, P> {
     /// Sends messages again of transactions that make no progress, if it is time. To be called periodically.
     pub(in crate::worker) fn look_after(&mut self, now: Now) {
         self.begin_again(now);
-        if self.worker.linear.is_idle() || !self.worker.linear.is_due(now) {
+        if self.worker.linear.is_idle() || !self.worker.linear.sending.is_due(now) {
             return;
         }
         let starts = self.starts();
@@ -352,26 +353,21 @@ impl<P: Program> Heads<'_, P> {
         if planted::is(Planted::LettersNotRepeated) {
             stuck.clear();
         }
-        let waiting: Vec<u16> = self.worker.linear.seats.keys().copied().collect();
-        for slot in waiting {
-            let is_stuck = stuck.contains(&Some(slot));
-            self.worker.linear.figures.again += u64::from(is_stuck);
-            self.at_seat(now, slot, |head, _, out| {
-                if !is_stuck {
-                    return;
-                }
-                for peer in head.peers() {
-                    head.on_link(peer, out);
-                }
-                for origin in head.origins() {
-                    let start = starts.get(&origin.0).copied().unwrap_or(u64::MAX);
-                    head.on_origin_start((origin.0, start), out);
-                    head.on_origin_link(origin, out);
-                }
-            });
-        }
-        if stuck.contains(&None) {
-            self.send_clients_again();
+        self.worker.linear.figures.again += stuck.len() as u64;
+        for at in stuck {
+            match at {
+                At::Slot(slot) => self.at_seat(now, slot, |head, _, out| {
+                    for peer in head.peers() {
+                        head.on_link(peer, out);
+                    }
+                    for origin in head.origins() {
+                        let start = starts.get(&origin.0).copied().unwrap_or(u64::MAX);
+                        head.on_origin_start((origin.0, start), out);
+                        head.on_origin_link(origin, out);
+                    }
+                }),
+                At::Client(id) => self.send_client_again(id),
+            }
         }
         self.read_letters(now);
     }

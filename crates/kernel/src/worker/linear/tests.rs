@@ -2,6 +2,7 @@
 
 mod stops;
 
+use super::again::{AGAIN_LAST_US, AGAIN_US};
 use super::*;
 use crate::batch::Door;
 use crate::body::{self, At, Deed};
