@@ -68,9 +68,11 @@ impl Again {
         self.pauses.retain(|at, _| stuck.contains(at));
         let mut due = Vec::new();
         for at in stuck {
-            let (next_us, _) = *self.pauses.entry(at).or_insert_with(|| match is_large(at) {
-                true => (now.mono_us + AGAIN_LAST_US, AGAIN_LAST_US),
-                false => (now.mono_us, AGAIN_US),
+            let (next_us, _) = *self.pauses.entry(at).or_insert_with(|| {
+                if is_large(at) {
+                    return (now.mono_us + AGAIN_LAST_US, AGAIN_LAST_US);
+                }
+                (now.mono_us, AGAIN_US)
             });
             if now.mono_us >= next_us {
                 due.push((next_us, at));
