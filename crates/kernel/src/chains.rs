@@ -238,6 +238,33 @@ mod tests {
         assert_eq!((parts.slots, parts.spread), (of_book, 0));
     }
 
+    /// Another node has nothing of the frame: what stands there for another slot goes to it whole, also where the chain
+    /// of that slot has it already.
+    #[test]
+    fn what_a_frame_has_once_goes_along_each_chain() {
+        let mut shard = Shard::new(1);
+        shard.observers_mut().set_journaling(true);
+        let (now, common) = (Now::default(), [7; 500]);
+        let (mut journal, mut from, mut seen) = (Vec::new(), 0, BTreeMap::new());
+        for slot in 5..9_u16 {
+            shard.set_book(slot, &[1; 18], (&common, &[slot as u8]), now);
+            journal = shard.journal().clone();
+            let mut parts = BySlot::default();
+            parts.take((&journal, from), &|_| false).unwrap();
+            from = journal.len();
+            assert_eq!(parts.slots.len(), 1);
+            seen.extend(parts.slots);
+        }
+        assert!(journal.len() < 2 * common.len());
+        for slot in 5..9_u16 {
+            let mut other = Shard::new(2);
+            other.invite_all();
+            other.do_in_slot(slot, &seen[&slot], now).unwrap();
+            let entry = [&common[..], &[slot as u8]].concat();
+            assert_eq!(other.book(slot, &[1; 18]), Some(entry));
+        }
+    }
+
     /// No part is longer here.
     const LONGEST: usize = 128 << 10;
 }

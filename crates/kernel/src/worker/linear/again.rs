@@ -19,7 +19,7 @@ const MOST: usize = 256;
 /// What sends again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum At {
-    /// The head of a slot, all of which something is under way.
+    /// The head of a slot.
     Slot(u16),
     /// The origin of a client's transaction.
     Client(TxnId),
