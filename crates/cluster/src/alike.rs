@@ -14,8 +14,8 @@ const LEAST: usize = 256;
 /// A message for a node.
 pub type Sent = (NodeNo, Class, Envelope);
 
-/// Joins messages that follow one another to the same worker of a node. `takes` tells which nodes know such messages.
-pub fn join(all: Vec<Sent>, takes: impl Fn(NodeNo) -> bool) -> Vec<Sent> {
+/// Joins messages that follow one another to the same worker of a node.
+pub fn join(all: Vec<Sent>) -> Vec<Sent> {
     if !all.iter().any(|sent| part_of(sent).is_some()) {
         return all;
     }
@@ -24,8 +24,7 @@ pub fn join(all: Vec<Sent>, takes: impl Fn(NodeNo) -> bool) -> Vec<Sent> {
     let mut open = BTreeMap::<(NodeNo, u32), usize>::new();
     for sent in all {
         let to = (sent.0, sent.2.to);
-        let part = part_of(&sent).filter(|_| takes(sent.0));
-        if let Some((items, common)) = part {
+        if let Some((items, common)) = part_of(&sent) {
             let last = open.get(&to).and_then(|at| joined.get_mut(*at));
             if last.is_some_and(|(_, _, last)| adds(last, sent.2.epoch, items, common)) {
                 continue;
@@ -134,19 +133,19 @@ mod tests {
         all.push(sent(0, 0, ack.clone()));
         all.push(sent(0, 0, items(99, 1, 1000)));
         all.push(sent(0, 0, items(98, 1, 10)));
-        let joined = join(all.clone(), |node| node.0 != 2);
+        let joined = join(all.clone());
         assert_eq!(apart(&joined), apart(&all));
         let of = |node| joined.iter().filter(|sent| sent.0 == NodeNo(node)).count();
-        assert_eq!((of(0), of(1), of(2)), (2 * 2 + 3, 2 * 2, 20));
+        assert_eq!((of(0), of(1), of(2)), (2 * 2 + 3, 2 * 2, 2 * 2));
     }
 
     #[test]
     fn one_message_is_bounded() {
         let mut all: Vec<Sent> = (0..1500).map(|n| sent(0, 0, items(n, 1, 300))).collect();
-        assert_eq!(join(all.clone(), |_| true).len(), 2);
+        assert_eq!(join(all.clone()).len(), 2);
         all.truncate(8);
         all.extend((0..8).map(|n| sent(0, 0, items(n, 1, 5 << 20))));
-        let joined = join(all.clone(), |_| true);
+        let joined = join(all.clone());
         assert_eq!(joined.len(), 1 + 3, "three of five MiB in each");
         assert_eq!(apart(&joined), apart(&all));
     }
@@ -169,6 +168,6 @@ mod tests {
             ..Items::default()
         });
         let all = vec![sent(0, 0, body.clone()), sent(0, 0, body)];
-        assert_eq!(join(all.clone(), |_| true), all);
+        assert_eq!(join(all.clone()), all);
     }
 }

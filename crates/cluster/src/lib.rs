@@ -15,6 +15,7 @@
 //! | [`common`] | what all workers of a node share: [`rooms`], bytes that wait for each node; [`reports`], progress of learners; [`health`], the nodes that it hears, and disks that fail |
 //! | [`way`] | which nodes a request goes to |
 //! | [`damage`] | slots that need the operator |
+//! | [`alike`] | writes of several slots as one message |
 //! | [`figures`] | counters |
 #![forbid(unsafe_code)]
 

@@ -8,8 +8,8 @@
 //! expected     0: none | 1: never written | 2, stamp
 //! ```
 //!
-//! Entries: see [`crate::stored`]. Numbers of kinds are never used again: what stands in logs stays readable. Bytes may come from anywhere: a length or a
-//! count above what is left is refused before anything is allocated.
+//! Entries: see [`crate::stored`]. Numbers of kinds are never used again: what stands in logs stays readable. Bytes may
+//! come from anywhere: a length or a count above what is left is refused before anything is allocated.
 
 mod messages;
 #[cfg(test)]

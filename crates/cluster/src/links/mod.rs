@@ -335,19 +335,7 @@ impl Links {
         if is_beat || self.hear_of_clocks(now, slot, envelope.body.as_ref(), fx) {
             return self.taken(credit, fx);
         }
-        let envelope = Box::new(envelope);
-        let to = self.worker_of(&envelope);
-        if to == self.worker {
-            self.heard.push(Heard::Message(up.no, envelope));
-            return self.taken(credit, fx);
-        }
-        let message = PeerMessage::Take {
-            from: up.no,
-            session: up.session,
-            credit,
-            envelope,
-        };
-        fx.messages.push((to, message.into()));
+        self.pass_on(up, credit, envelope, fx);
     }
 
     /// Ends a session for a reason that this node has.

@@ -3,13 +3,15 @@
 
 use super::Links;
 use super::clocks;
+use super::link::Up;
 use super::parked::may_wait;
-use crate::peer::{Credit, PeerMessage, Session};
+use crate::peer::{Credit, Heard, PeerMessage, Session};
 use rufous_base::limits::OUTPUT_HIGH_WATER;
 use rufous_base::slot::worker_of_slot;
 use rufous_base::{Close, ConnId, Effects, Now, WorkerId};
 use rufous_mapping::NodeNo;
 use rufous_wire::message::{AskClock, Clock};
+use rufous_wire::version::ALIKE;
 use rufous_wire::{Body, Class, Envelope, NotSent, Refused};
 
 /// Bytes given to a connection at a time. The driver takes another piece while less than its high
@@ -30,12 +32,52 @@ impl Links {
                     | Body::Replies(_)
                     | Body::Ask(_)
                     | Body::Grant(_)
-                    | Body::Letter(_)
-                    | Body::Alike(_),
+                    | Body::Letter(_),
                 ) => WorkerId((envelope.to as usize % self.workers) as u16),
                 // This includes requests: they run at the worker with the session.
                 _ => self.worker,
             },
+        }
+    }
+
+    /// Gives a received message to its worker. Writes in one message go one by one where they are of several: their
+    /// sender knows another number of workers.
+    pub(super) fn pass_on(
+        &mut self,
+        up: Up,
+        credit: Credit,
+        envelope: Envelope,
+        fx: &mut Effects<impl From<PeerMessage>>,
+    ) {
+        let to = self.worker_of(&envelope);
+        match envelope {
+            Envelope {
+                body: Some(Body::Alike(alike)),
+                ..
+            } if alike
+                .slots()
+                .any(|slot| worker_of_slot(slot, self.workers) != to) =>
+            {
+                for items in alike.each() {
+                    let body = Some(Body::Items(items));
+                    let part = Credit { size: 0, ..credit };
+                    self.pass_on(up, part, Envelope { body, ..envelope }, fx);
+                }
+                self.taken(credit, fx);
+            }
+            envelope if to == self.worker => {
+                self.heard.push(Heard::Message(up.no, Box::new(envelope)));
+                self.taken(credit, fx);
+            }
+            envelope => {
+                let message = PeerMessage::Take {
+                    from: up.no,
+                    session: up.session,
+                    credit,
+                    envelope: Box::new(envelope),
+                };
+                fx.messages.push((to, message.into()));
+            }
         }
     }
 
@@ -97,6 +139,15 @@ impl Links {
         let Some(link) = self.links.get_mut(&slot) else {
             return;
         };
+        let is_earlier = link.up.is_some_and(|up| up.version < ALIKE);
+        if let Some(Body::Alike(alike)) = envelope.body.as_ref().filter(|_| is_earlier) {
+            for items in alike.clone().each() {
+                let body = Some(Body::Items(items));
+                let one = Envelope { body, ..*envelope };
+                self.send_by(now, to, session, class, &one, fx);
+            }
+            return;
+        }
         let sent = match link.parked.bytes(class) {
             0 => link.wire.send(class, envelope),
             // Queued behind those that wait already.
@@ -292,6 +343,7 @@ fn slot_in(body: &Body) -> Option<u16> {
         Body::Learn(m) => m.slot,
         Body::Copy(m) => m.slot,
         Body::Copied(m) => m.slot,
+        Body::Alike(m) => return m.slots().next(),
         _ => return None,
     };
     u16::try_from(slot).ok()

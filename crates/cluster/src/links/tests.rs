@@ -8,9 +8,10 @@ use crate::peer::{Credit, Heard, PeerMessage, Session};
 use rufous_base::slot::worker_of_slot;
 use rufous_base::{Origin, Read};
 use rufous_mapping::{Chain, Chains, Members, NodeNo};
-use rufous_wire::message::{Ack, Ask, Copy, Grant};
-use rufous_wire::version::NEWEST;
-use rufous_wire::{Body, Class};
+use rufous_wire::message::{Ack, Alike, AlikeWrite, Ask, Copy, Grant};
+use rufous_wire::version::{ALIKE, NEWEST};
+use rufous_wire::{Body, Bytes, Class};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use world::{A, B, World, info, mapping};
 
@@ -381,6 +382,59 @@ fn a_node_of_the_version_before_is_not_asked_what_it_does_not_know() {
         world.settle();
         assert_eq!(world.heard(B, 0), ["mapping 2", "up n0", "ack 7 from n0"]);
         assert_eq!(world.pipes.len(), 1, "by the first session");
+    }
+}
+
+/// Their sender may know another number of workers, and their receiver may be of an earlier version.
+#[test]
+fn writes_in_one_message_come_to_the_workers_of_their_slots() {
+    let slots = [0_u16, 1, 5461, 9000, 16383];
+    let write = |slot: &u16| AlikeWrite {
+        slot: u32::from(*slot),
+        since: 1,
+        all: 0,
+        seq: 7,
+        before: Bytes::from_static(b"a"),
+        after: Bytes::from_static(b"c"),
+    };
+    for newest in [[NEWEST, NEWEST], [NEWEST, ALIKE - 1], [ALIKE - 1, NEWEST]] {
+        for worker in 0..2 {
+            let mut world = World::of_versions([2, 3], 0, newest);
+            for (count, to) in [(slots.len(), 2), (2, 0)] {
+                let alike = Body::Alike(Alike {
+                    common: Bytes::from_static(b"b"),
+                    writes: slots.iter().take(count).map(write).collect(),
+                });
+                world.with(A, worker, |links, now, fx| {
+                    let mut envelope = links.envelope(alike);
+                    envelope.to = to;
+                    links.send(now, NodeNo(1), Class::Chain, envelope, fx);
+                });
+                world.settle();
+                let mut got = BTreeMap::new();
+                for worker in 0..3 {
+                    for heard in std::mem::take(&mut world.sides[B].heard[worker]) {
+                        let Heard::Message(_, envelope) = heard else {
+                            continue;
+                        };
+                        let all = match envelope.body.expect("a body") {
+                            Body::Alike(alike) => alike.each().collect(),
+                            Body::Items(items) => vec![items],
+                            body => panic!("{body:?}"),
+                        };
+                        for items in all {
+                            let slot = items.slot as u16;
+                            assert_eq!(worker_of_slot(slot, 3).index(), worker);
+                            got.insert(slot, items.items[0].effect.to_vec());
+                        }
+                    }
+                }
+                let expected = slots.iter().take(count);
+                let expected = expected.map(|slot| (*slot, b"abc".to_vec())).collect();
+                assert_eq!(got, expected, "{newest:?}");
+            }
+            assert!(world.reasons(A).is_empty() && world.reasons(B).is_empty());
+        }
     }
 }
 

@@ -8,7 +8,6 @@ use rufous_cluster::alike;
 use rufous_kernel::worker::{Letter, Place, Posted};
 use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::message as wire;
-use rufous_wire::version::ALIKE;
 use rufous_wire::{Body, Class, Envelope};
 use std::sync::Arc;
 
@@ -214,7 +213,7 @@ impl Front {
             })
             .collect();
         let count = said.len();
-        let joined = alike::join(said, |node| links.version(node) >= Some(ALIKE));
+        let joined = alike::join(said);
         self.kernel.on_joined(count - joined.len());
         for (node, class, envelope) in joined {
             links.send(now, node, class, envelope, fx);

@@ -69,6 +69,11 @@ impl Alike {
         self.writes.len() == 1 || is_within(self.size())
     }
 
+    pub fn slots(&self) -> impl Iterator<Item = u16> {
+        let slots = self.writes.iter().map(|write| write.slot);
+        slots.filter_map(|slot| u16::try_from(slot).ok())
+    }
+
     /// The messages that it stands for.
     pub fn each(self) -> impl Iterator<Item = Items> {
         let common = self.common;
