@@ -19,7 +19,9 @@ const GRACE: Duration = Duration::from_secs(60);
 const FLAGS: &str = "--cfg fuzzing -Zsanitizer=address -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
-    -Cdebug-assertions -Ccodegen-units=1";
+    -Cdebug-assertions";
+/// Runs that are shorter than this are not worth the time that optimising takes.
+const OPTIMISED_FROM_S: u64 = 60;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -63,11 +65,15 @@ pub(crate) fn run_counted(args: &Args) -> Result<Vec<String>> {
     );
     let triple = host()?;
     let build_directory = project::target().join("fuzz");
+    let is_long = args.seconds >= OPTIMISED_FROM_S;
+    let (level, parts) = if is_long { ("3", "1") } else { ("1", "16") };
+    let flags = format!("{FLAGS} -Ccodegen-units={parts}");
     let mut build = Command::new("cargo");
     // Inside of a cargo started by rustup the toolchain is pinned; the nightly is named anew.
     build
         .env_remove("RUSTUP_TOOLCHAIN")
-        .env("RUSTFLAGS", FLAGS)
+        .env("RUSTFLAGS", flags)
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", level)
         .env("CARGO_TARGET_DIR", &build_directory);
     build.current_dir(project::root().join("fuzz")).args([
         "+nightly",

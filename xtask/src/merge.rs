@@ -34,7 +34,7 @@ pub(crate) fn run() -> Result<bool> {
     show("release")
 }
 
-/// With the release build of the server and this build of the programs, which are there.
+/// With this build of the programs, which are there, as the server is.
 pub(crate) fn show(build: &str) -> Result<bool> {
     println!("\n2. Start a node with two workers");
     let mut node = Node::start(&["--workers", "2"])?;

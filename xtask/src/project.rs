@@ -5,6 +5,7 @@ use crate::tidy::Source;
 use anyhow::{Context, Result};
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Names of what holds build products, downloads or version control, never sources of ours.
 const NOT_SOURCES: [&str; 6] = [
@@ -35,9 +36,22 @@ pub(crate) fn third_party() -> PathBuf {
     target().join("third-party")
 }
 
-/// The release build of the server.
+/// What suites and demonstrations run, if it is not the release build.
+static TESTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on [`server_binary`] is the build that the tests of the workspace run, whose assertions are on.
+pub(crate) fn run_tested_build() {
+    TESTED.store(true, Ordering::Relaxed);
+}
+
+/// The server that suites and demonstrations run.
 pub(crate) fn server_binary() -> PathBuf {
-    target().join("release/rufous")
+    let is_tested = TESTED.load(Ordering::Relaxed);
+    target().join(if is_tested {
+        "debug/rufous"
+    } else {
+        "release/rufous"
+    })
 }
 
 /// One file of the repository, as the rules see it.

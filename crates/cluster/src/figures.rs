@@ -40,6 +40,7 @@ pub struct Figures {
     pub forward: ForwardFigures,
     pub chains: ChainFigures,
     pub transactions: LinearFigures,
+    pub waits: WaitFigures,
     /// Counters of lattice keyspaces.
     pub gossip: NodeFigures,
 }
@@ -88,6 +89,35 @@ figures! {
     }
 }
 
+figures! {
+    /// How long clients of a worker have waited for the outcomes of transactions over slots.
+    pub struct WaitFigures {
+        outcomes("cluster_transactions_outcomes", "rufous_cluster_transactions_outcomes_total"):
+            "Transactions over several slots that clients of this node were answered, UNKNOWNRESULT included.";
+        waited_us("cluster_transactions_waited_us", "rufous_cluster_transactions_waited_microseconds_total"):
+            "Time that clients have waited for these answers, together, in microseconds.";
+        over_10ms("cluster_transactions_over_10ms", "rufous_cluster_transactions_over_10ms_total"):
+            "Those whose client has waited for more than 10 ms.";
+        over_100ms("cluster_transactions_over_100ms", "rufous_cluster_transactions_over_100ms_total"):
+            "Those whose client has waited for more than 100 ms.";
+        over_1s("cluster_transactions_over_1s", "rufous_cluster_transactions_over_1s_total"):
+            "Those whose client has waited for more than 1 s.";
+        unknown("cluster_transactions_unknown", "rufous_cluster_transactions_unknown_total"):
+            "Those that were answered UNKNOWNRESULT, as they had no outcome in time.";
+    }
+}
+
+impl WaitFigures {
+    /// A client was answered after this time.
+    pub fn on_answer(&mut self, waited_us: u64) {
+        self.outcomes += 1;
+        self.waited_us += waited_us;
+        self.over_10ms += u64::from(waited_us > 10_000);
+        self.over_100ms += u64::from(waited_us > 100_000);
+        self.over_1s += u64::from(waited_us > 1_000_000);
+    }
+}
+
 impl Traffic {
     pub fn add(&mut self, other: &Traffic) {
         self.bytes_in += other.bytes_in;
@@ -115,6 +145,7 @@ impl Figures {
         self.forward.add(&other.forward);
         self.chains.add(&other.chains);
         self.transactions.add(&other.transactions);
+        self.waits.add(&other.waits);
         self.gossip.add(&other.gossip);
         self.peers.extend(other.peers);
         self.peers.sort_by_key(|peer| peer.no);
@@ -135,5 +166,19 @@ impl Figures {
     /// How often this side has refused a session.
     pub fn refusals(&self) -> u64 {
         self.refused.values().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::WaitFigures;
+
+    #[test]
+    fn waits_are_counted_by_their_lengths() {
+        let mut waits = WaitFigures::default();
+        [900, 10_001, 100_001, 2_000_000].map(|us| waits.on_answer(us));
+        let counted = (waits.over_10ms, waits.over_100ms, waits.over_1s);
+        assert_eq!((waits.outcomes, counted), (4, (3, 2, 1)));
+        assert_eq!(waits.waited_us, 2_110_902);
     }
 }

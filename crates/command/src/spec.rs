@@ -426,6 +426,12 @@ impl Spec {
         self.flags.has(Flags::PER_KEY) && self.flags.has(Flags::WRITE)
     }
 
+    /// Whether it reads many keys, each by itself.
+    #[inline]
+    pub fn reads_each(&self) -> bool {
+        self.flags.has(Flags::PER_KEY) && self.flags.has(Flags::READONLY)
+    }
+
     /// The access-control categories that follow from group and flags.
     pub fn categories(&self) -> Vec<&'static str> {
         let mut all = Vec::new();

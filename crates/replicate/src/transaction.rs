@@ -107,6 +107,16 @@ impl Transaction {
         keys
     }
 
+    /// The number of keys that were copied.
+    pub fn keys(&self) -> usize {
+        self.copied.len()
+    }
+
+    /// When it began.
+    pub fn began(&self) -> Now {
+        self.began
+    }
+
     /// Whether no keys were copied.
     pub fn is_empty(&self) -> bool {
         self.copied.is_empty()

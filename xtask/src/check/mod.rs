@@ -17,6 +17,7 @@ use steps::{STEPS, Step};
     after_help = "The last line counts tests: N passed, N failed, N skipped. What is skipped is named above it.\n\
     Exit status 0 when nothing failed and nothing was skipped that this command installs.\n\
     Logs are kept in target/check-logs.\n\n\
+    Servers are those of the tests' build, whose assertions are on; with --full those of the release build.\n\n\
     Not part of it, or only of --full: the faults of a real network (cargo xtask network), 300 s of fuzzing for\n\
     each target (cargo xtask fuzz), more seeds (cargo xtask sim), the Helm chart, cargo-deny."
 )]
@@ -51,6 +52,9 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     }
     let wanted = choose(args)?;
     std::fs::create_dir_all(project::target().join("check-logs"))?;
+    if !args.full {
+        project::run_tested_build();
+    }
     let begun = Instant::now();
     let lines = go_through(&wanted, args.full)?;
     let (table, summary, fine) = summarise(&lines, begun.elapsed());

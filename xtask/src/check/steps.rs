@@ -62,7 +62,11 @@ pub(super) const STEPS: [Step; 16] = [
         "all tests of the workspace, hostile input included",
         unit,
     ),
-    slow("build", "the server's release build", build),
+    slow(
+        "build",
+        "the programs that the steps behind this one run",
+        build,
+    ),
     beside(
         "sim",
         "seeds of each scenario of the simulator, one of four twice",
@@ -180,7 +184,15 @@ fn simulate(_full: bool) -> Result<Outcome> {
     })
 }
 
-fn build(_full: bool) -> Result<Outcome> {
+/// The steps behind this one run the build of the tests, whose assertions are on: the release build takes minutes more.
+fn build(full: bool) -> Result<Outcome> {
+    if !full {
+        process::build_tests()?;
+        return Ok(Outcome::of(
+            true,
+            "as for the tests: --full runs the release build",
+        ));
+    }
     let mut command = process::cargo();
     // What the steps behind this one run: each program more is linked as a whole for minutes.
     command.args(["build", "--release", "--locked", "-p", "rufous-node"]);

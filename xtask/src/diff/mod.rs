@@ -55,7 +55,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What the test run does, with the release build that is there.
+    /// What the test run does, with the server that is there.
     pub(crate) fn short() -> Self {
         Self {
             rounds: 25,

@@ -94,7 +94,7 @@ impl Args {
         }
     }
 
-    /// All suites against the release build, which must be there already.
+    /// All suites against [`project::server_binary`], which must be there already.
     pub(crate) fn all() -> Self {
         Self {
             suite: Which::All,

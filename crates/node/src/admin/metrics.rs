@@ -13,7 +13,7 @@ use rufous_base::figures::Figure;
 use rufous_kernel::replicate::gossip::Figures as Gossip;
 use rufous_kernel::worker::{ChainFigures, LinearFigures};
 use rufous_server::cluster::Cluster;
-use rufous_server::cluster::figures::{Figures as Peers, ForwardFigures};
+use rufous_server::cluster::figures::{Figures as Peers, ForwardFigures, WaitFigures};
 use rufous_server::front::figures::{CommandFigures, WorkerFigures};
 use rufous_server::front::persistence::PersistenceInfo;
 use rufous_server::front::shared::Shared;
@@ -222,6 +222,7 @@ fn of_cluster(out: &mut Exposition, cluster: &Cluster, figures: &Figures) {
     of_table(out, CLUSTER, &all);
     of_figures(out, ChainFigures::FIGURES, &all.chains);
     of_figures(out, LinearFigures::FIGURES, &all.transactions);
+    of_figures(out, WaitFigures::FIGURES, &all.waits);
     of_figures(out, Gossip::FIGURES, &all.gossip.gossip);
     of_figures(out, ForwardFigures::FIGURES, &all.forward);
     let mut lags = out.family(

@@ -6,7 +6,7 @@ use crate::several::start;
 use rufous_resp::encode;
 use rufous_resp::reply::{Reply, ReplyParser};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -342,8 +342,12 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn of(node: &Node) -> Self {
+        Self::at(node.address())
+    }
+
+    pub(crate) fn at(address: SocketAddr) -> Self {
         Self {
-            stream: connect(node.address()),
+            stream: connect(address),
             parser: ReplyParser::default(),
             received: Vec::new(),
         }

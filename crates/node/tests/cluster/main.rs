@@ -19,6 +19,7 @@ mod meeting;
 mod node;
 mod plain;
 mod processes;
+mod reads;
 mod redirected;
 mod restored;
 mod returning;

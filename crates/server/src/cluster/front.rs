@@ -41,6 +41,7 @@ impl Front {
         };
         figures.chains = self.kernel.chain_figures().unwrap_or_default();
         figures.transactions = self.kernel.linear_figures();
+        figures.waits = self.transactions.waits();
         figures.gossip = self.kernel.node_figures().unwrap_or_default();
         Some(figures)
     }

@@ -54,7 +54,7 @@ impl Connection {
     #[inline]
     pub(crate) fn door(&self) -> Door {
         match self.info.origin {
-            Origin::Redirected => Door::Redirecting,
+            Origin::Redirected if !self.crosses_slots => Door::Redirecting,
             _ => Door::Plain,
         }
     }

@@ -324,6 +324,16 @@ pub const ENABLED: Param = Param {
     help: "Whether the node is in a cluster, which it is if cluster-name is set.",
 };
 
+pub const ATOMIC_READS: Param = Param {
+    name: "cluster-atomic-reads",
+    get: |config| super::values::yes_no(config.cluster_atomic_reads),
+    set: Some(|config, value| {
+        config.cluster_atomic_reads = super::values::parse_yes_no(value)?;
+        Ok(())
+    }),
+    help: "Whether MGET, EXISTS and TOUCH read keys of several nodes as one transaction, which costs as much as MSET of them; otherwise each node's keys are read at an instant of their own.",
+};
+
 text!(
     NAME,
     SET_NAME,

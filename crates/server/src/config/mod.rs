@@ -66,6 +66,8 @@ pub struct Config {
     pub snapshot_retention: u64,
     /// Writes are refused while the last snapshot by itself failed.
     pub stop_writes_on_bgsave_error: bool,
+    /// Reads of keys at several nodes are transactions.
+    pub cluster_atomic_reads: bool,
     /// Empty: no password.
     pub requirepass: String,
     /// The file that it was read from; empty: none.
@@ -245,6 +247,7 @@ impl Default for Config {
             log_segment_size: 64 << 20,
             snapshot_retention: 0,
             stop_writes_on_bgsave_error: true,
+            cluster_atomic_reads: false,
             requirepass: String::new(),
             requirepass_file: String::new(),
             enable_debug_command: DebugCommand::No,

@@ -62,6 +62,7 @@ pub static PARAMS: &[Param] = &[
     },
     cluster::ACCEPT_LOSS,
     cluster::ADVERTISE,
+    cluster::ATOMIC_READS,
     cluster::secret::AUTH,
     cluster::CLIENTS,
     cluster::COORDINATOR,

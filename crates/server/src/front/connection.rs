@@ -90,6 +90,8 @@ pub struct Connection {
     pub reply_mode: ReplyMode,
     pub no_evict: bool,
     pub no_touch: bool,
+    /// At the redirecting port: it is served as at the plain one.
+    pub crosses_slots: bool,
     pub monitor: bool,
     /// The reply that ends the connection has been written.
     pub closing: bool,
@@ -155,6 +157,7 @@ impl Connection {
             reply_mode: ReplyMode::On,
             no_evict: false,
             no_touch: false,
+            crosses_slots: false,
             monitor: false,
             closing: false,
             unsent: 0,

@@ -10,6 +10,7 @@ use super::latency::LatencyLog;
 use super::session::Pause;
 use super::shared::{Counters, Shared};
 use super::slow::SlowLog;
+use super::transaction::listed::{self, Listed};
 use crate::cluster::figures::Figures as PeerFigures;
 use crate::cluster::links::Links;
 use crate::command::CommandTable;
@@ -190,6 +191,16 @@ impl Local<'_> {
 
     pub fn end_transaction(&mut self, conn: ConnId) {
         self.front.end_transaction(conn);
+    }
+
+    /// The transactions of this worker's clients.
+    pub(crate) fn transactions(&self, now: Now) -> Vec<Listed> {
+        listed::list(self.front, now)
+    }
+
+    /// Aborts what a client has begun; returns whether there was something.
+    pub fn kill_transaction(&mut self, now: Now, client: u64) -> bool {
+        listed::kill(self.front, now, client)
     }
 
     /// Stops sending `MONITOR` lines to the connection.

@@ -14,6 +14,7 @@
 
 pub(crate) mod apart;
 pub(crate) mod begun;
+pub(crate) mod listed;
 mod plan;
 mod run;
 mod savepoints;
@@ -27,6 +28,7 @@ use super::session::Session;
 use apart::{Apart, Far};
 use begun::{Begun, Promised};
 use rufous_base::{Args, ConnId, Now, Output, WorkerId};
+use rufous_cluster::figures::WaitFigures;
 use rufous_command::{Failure, Flags, OUT_OF_MEMORY, Reply, Spec, options, unwritable};
 use rufous_kernel::Batch;
 use rufous_kernel::batch::{Header, Request};
@@ -81,7 +83,7 @@ impl Transaction {
     }
 
     /// Whether the client has begun one and not ended it.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.open
     }
 
@@ -171,6 +173,11 @@ pub(crate) struct Transactions {
 }
 
 impl Transactions {
+    /// How long clients have waited for outcomes of transactions over slots.
+    pub(crate) fn waits(&self) -> WaitFigures {
+        self.apart.waits
+    }
+
     /// Takes the reply to a command that a transaction waits for.
     pub(super) fn answer(&mut self, exec: u64, reply: Output) {
         self.answers.push((exec, reply));

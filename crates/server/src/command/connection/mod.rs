@@ -35,6 +35,7 @@ pub static COMMANDS: &[&SessionCommand] = &[
     &client::pause::UNPAUSE,
     &client::modes::NO_EVICT,
     &client::modes::NO_TOUCH,
+    &client::modes::CROSSSLOT,
     &client::waiting::UNBLOCK,
     &client::tracking::GETREDIR,
     &client::tracking::TRACKINGINFO,

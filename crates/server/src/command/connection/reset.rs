@@ -32,6 +32,7 @@ pub static RESET: SessionCommand = SessionCommand {
         connection.reply_mode = ReplyMode::On;
         connection.no_evict = false;
         connection.no_touch = false;
+        connection.crosses_slots = false;
         if monitored {
             // Waiting lines would come after the reply, when the client expects none.
             session.local.end_monitor(id);

@@ -12,6 +12,7 @@ pub mod multi;
 pub mod release;
 pub mod rollback;
 pub mod savepoint;
+pub mod txn;
 pub mod unwatch;
 pub mod watch;
 
@@ -26,6 +27,11 @@ pub static COMMANDS: &[&SessionCommand] = &[
     &rollback::ROLLBACK,
     &savepoint::SAVEPOINT,
     &release::RELEASE,
+    &txn::TXN,
+    &txn::LIST,
+    &txn::INFO,
+    &txn::KILL,
+    &txn::HELP,
 ];
 
 const fn spec(

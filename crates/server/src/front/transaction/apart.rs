@@ -17,10 +17,11 @@ use crate::cluster::redirect::Door;
 use crate::cluster::way::Way;
 use rufous_base::limits::TRANSACTION_PATIENCE_US;
 use rufous_base::slot::slot_of;
-use rufous_base::{Args, Effects, Now, Output};
+use rufous_base::{Args, ConnId, Effects, Now, Output};
 use rufous_cluster::composing::{
     self, Composer, MOST_BYTES, MOST_KEPT, MOST_SLOTS, Plan, Refusal, Shape,
 };
+use rufous_cluster::figures::WaitFigures;
 use rufous_command::{Failure, Flags, Reply, Spec};
 use rufous_kernel::Submitted;
 use rufous_kernel::batch::Header;
@@ -48,6 +49,7 @@ struct Waiting {
 pub(crate) struct Open {
     waiting: BTreeMap<Place, Waiting>,
     watchers: u64,
+    pub(super) waits: WaitFigures,
 }
 
 impl Open {
@@ -55,6 +57,13 @@ impl Open {
     fn next_watcher(&mut self, own: u64) -> u64 {
         self.watchers += 1;
         self.watchers << 10 | own
+    }
+
+    /// Those of a connection, each since when it waits.
+    pub(super) fn of(&self, conn: ConnId) -> impl Iterator<Item = (&Header, u64)> {
+        let place = |seq| (conn.slot, conn.generation, seq);
+        let all = self.waiting.range(place(0)..=place(u32::MAX));
+        all.map(|(_, waiting)| (&waiting.header, waiting.since_us))
     }
 }
 
@@ -186,7 +195,8 @@ impl Apart<'_> {
         let Some(connection) = self.front.connection(request.conn) else {
             return false;
         };
-        let may = may_overtake(spec, connection) && !connection.queues(spec);
+        let reads = spec.reads_each() && !connection.slots.is_empty();
+        let may = (may_overtake(spec, connection) || reads) && !connection.queues(spec);
         if !may || connection.transaction.is_begun() {
             return may && self.front.links().is_some();
         }
@@ -209,7 +219,8 @@ impl Apart<'_> {
             return false;
         };
         let spec = self.front.table.spec(id);
-        let may = spec.goes_over_slots() || spec.deletes_each();
+        let reads = spec.reads_each() && self.front.config.cluster_atomic_reads;
+        let may = spec.goes_over_slots() || spec.deletes_each() || reads;
         if request.keys.len() < 2 || !may || self.front.links().is_none() {
             return false;
         }
@@ -227,7 +238,7 @@ impl Apart<'_> {
         door == Some(Door::Plain)
             && is_apart
             && !has_lattice()
-            && (spec.goes_over_slots() || self.deletes_together(request, args))
+            && (!spec.deletes_each() || self.deletes_together(request, args))
     }
 
     /// Whether keys are deleted by one transaction: otherwise each node deletes its own.
@@ -327,6 +338,7 @@ impl Apart<'_> {
 
     /// A transaction over slots has ended.
     pub(crate) fn on_transacted(&mut self, transacted: &Transacted, fx: &mut Effects<Message>) {
+        self.now.mono_us = transacted.at_us;
         let open = &mut self.front.transactions.apart;
         let Some(waiting) = open.waiting.remove(&place_of(&transacted.header)) else {
             // Its client was told that the outcome is unknown.
@@ -369,6 +381,8 @@ impl Apart<'_> {
 
     fn end(&mut self, waiting: Waiting, told: &[u8], reply: &Output, fx: &mut Effects<Message>) {
         let header = waiting.header;
+        let waits = &mut self.front.transactions.apart.waits;
+        waits.on_answer(self.now.mono_us.saturating_sub(waiting.since_us));
         self.settle_watches(header.conn, waiting.watches, told);
         self.front.deliver(header.conn, header.seq, reply, fx);
     }
@@ -389,10 +403,12 @@ impl Apart<'_> {
                     header,
                     is_committed: None,
                     told: Default::default(),
+                    at_us: now_us,
                 };
                 begun::on_fetched(self, waiting, &unknown, fx);
                 continue;
             }
+            self.front.transactions.apart.waits.unknown += 1;
             let mut out = Output::default();
             Reply::new(&mut out, waiting.header.resp3).error(&UNKNOWN.into());
             self.end(waiting, &[], &out, fx);

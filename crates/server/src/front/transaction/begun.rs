@@ -17,7 +17,7 @@ use super::super::connection::Connection;
 use super::super::session::Session;
 use super::Transaction;
 use super::savepoints::Kept;
-use rufous_base::{Args, ConnId, Now, WorkerId};
+use rufous_base::{ConnId, Now, WorkerId};
 use rufous_command::{Failure, Reply};
 use rufous_kernel::replicate::level::{Level, read_committed};
 use rufous_kernel::replicate::transaction::Transaction as Open;
@@ -69,11 +69,15 @@ impl Transaction {
 }
 
 impl Session<'_> {
-    /// `BEGIN`, with the level that an argument names, if there is one.
-    pub(crate) fn begin(&mut self, args: &Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
-        let level = match args.len() {
-            1 => read_committed::LEVEL.name.parse().ok(),
-            _ => level_of(args.get(1)),
+    /// `BEGIN`, with the level of this name, if there is one.
+    pub(crate) fn begin(
+        &mut self,
+        level: Option<&[u8]>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Failure> {
+        let level = match level {
+            None => read_committed::LEVEL.name.parse().ok(),
+            Some(name) => level_of(name),
         };
         let level: Level = level.ok_or(Failure::from(
             "ERR unknown isolation level: use serializable, item-cut, read-committed or read-uncommitted",
@@ -185,7 +189,7 @@ impl Front {
     }
 
     /// Gives up a transaction. Returns the reply to the command that it cannot execute.
-    pub(super) fn give_up(&mut self, now: Now, conn: ConnId, why: Failure) -> Failure {
+    pub(in crate::front) fn give_up(&mut self, now: Now, conn: ConnId, why: Failure) -> Failure {
         let failure = given_up(&why);
         let Some(level) = self.begun(conn).map(|begun| begun.open.level()) else {
             return failure;

@@ -1,10 +1,10 @@
-//! CLIENT NO-EVICT, CLIENT NO-TOUCH: how the connection is treated.
+//! CLIENT NO-EVICT, CLIENT NO-TOUCH, CLIENT CROSSSLOT: how the connection is treated.
 
 use super::super::spec;
 use super::ADMIN;
 use crate::command::SessionCommand;
 use rufous_command::options::is;
-use rufous_command::{Failure, Flags};
+use rufous_command::{Failure, Flags, Spec};
 
 pub static NO_EVICT: SessionCommand = SessionCommand {
     spec: spec(
@@ -33,6 +33,30 @@ pub static NO_TOUCH: SessionCommand = SessionCommand {
     ),
     run: |session, args, reply| {
         session.connection()?.no_touch = on_or_off(args.get(2))?;
+        reply.ok();
+        Ok(())
+    },
+};
+
+pub static CROSSSLOT: SessionCommand = SessionCommand {
+    spec: Spec {
+        syntax: "<ON | OFF>",
+        ..spec(
+            "client|crossslot",
+            "7.2.4",
+            3,
+            Flags::NOSCRIPT.or(Flags::UNPAUSED),
+            "",
+            "On a connection to the redirecting port: whether requests for other nodes, and for keys of several slots, are served as at the plain port.",
+        )
+    },
+    run: |session, args, reply| {
+        let connection = session.connection()?;
+        let crosses = on_or_off(args.get(2))?;
+        if connection.transaction.is_open() || connection.transaction.is_begun() {
+            return Err("ERR CLIENT CROSSSLOT inside a transaction is not allowed".into());
+        }
+        connection.crosses_slots = crosses;
         reply.ok();
         Ok(())
     },

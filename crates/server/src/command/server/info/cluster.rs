@@ -7,7 +7,7 @@ use crate::cluster::identity::hex;
 use crate::front::local::Local;
 use rufous_base::Now;
 use rufous_base::figures::Figure;
-use rufous_cluster::figures::ForwardFigures;
+use rufous_cluster::figures::{ForwardFigures, WaitFigures};
 use rufous_kernel::replicate::gossip::Figures as Gossip;
 use rufous_kernel::worker::{ChainFigures, LinearFigures};
 
@@ -56,6 +56,7 @@ pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) 
     field(out, "cluster_mappings_refused", seen.refused);
     fields(out, ChainFigures::FIGURES, &all.peers.chains);
     fields(out, LinearFigures::FIGURES, &all.peers.transactions);
+    fields(out, WaitFigures::FIGURES, &all.peers.waits);
     gossip(out, all);
     sessions(out, all);
     clocks(out, all);

@@ -1,0 +1,107 @@
+//! Reads of keys at several nodes, as one transaction where the node is set so; and connections to the redirecting port that
+//! use keys of several slots.
+
+use crate::apart::{Client, are_forgotten};
+use crate::node::{Node, connect_all, number, settings};
+use crate::plain::{spread, text};
+use crate::redirected::ask;
+use rufous_coordinator::meeting::Meeting;
+use rufous_resp::reply::Reply;
+use rufous_server::cluster::Settings;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const KEYS: [&str; 6] = ["r1", "r2", "r3", "r4", "r5", "r6"];
+
+fn call(client: &mut Client, words: &[&str]) -> Reply {
+    let words = words.iter().map(|word| (*word).to_owned());
+    client.call(&[words.collect()])
+}
+
+/// Sets all keys to one value, which grows, until told to stop.
+fn set_all(at: SocketAddr, ends: &AtomicBool) -> u64 {
+    let mut client = Client::at(at);
+    let mut rounds = 0;
+    while !ends.load(Ordering::Relaxed) {
+        rounds += 1;
+        let value = rounds.to_string();
+        let words: Vec<&str> = KEYS.iter().flat_map(|key| [*key, &value]).collect();
+        let words: Vec<&str> = ["MSET"].into_iter().chain(words).collect();
+        assert_eq!(text(call(&mut client, &words)), "OK");
+    }
+    rounds
+}
+
+#[test]
+fn reads_of_keys_at_several_nodes_are_one_transaction_where_that_is_set() {
+    let mut nodes = spread(&[2, 1, 1]);
+    let begun = |node: &mut Node| number(&node.info(), "cluster_transactions");
+    let read = |node: &mut Node| {
+        let words: Vec<&str> = ["MGET"].into_iter().chain(KEYS).collect();
+        node.call(&words)
+    };
+    read(&mut nodes[1]);
+    assert_eq!(begun(&mut nodes[1]), 0, "split by node");
+    let set = ["CONFIG", "SET", "cluster-atomic-reads", "yes"];
+    assert_eq!(text(nodes[1].call(&set)), "OK");
+    let (address, ends) = (nodes[0].address(), AtomicBool::new(false));
+    let rounds = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| set_all(address, &ends));
+        for _ in 0..300 {
+            let Reply::Array(all) = read(&mut nodes[1]) else {
+                panic!("no array");
+            };
+            assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
+        }
+        ends.store(true, Ordering::Relaxed);
+        writer.join().expect("it wrote")
+    });
+    assert!(rounds > 1);
+    assert_eq!(begun(&mut nodes[1]), 300);
+    for (words, count) in [(["EXISTS", "r1", "r2"], 2), (["TOUCH", "r3", "none"], 1)] {
+        assert_eq!(nodes[1].call(&words), Reply::Integer(count));
+    }
+    let waits = nodes[1].info();
+    assert_eq!(
+        number(&waits, "cluster_transactions_outcomes"),
+        begun(&mut nodes[1])
+    );
+    assert!(number(&waits, "cluster_transactions_waited_us") > 0);
+    are_forgotten(&mut nodes);
+}
+
+#[test]
+fn a_connection_to_the_redirecting_port_may_use_keys_of_several_slots() {
+    let meeting = Meeting::default();
+    let settings = || Settings {
+        clients: Some(([127, 0, 0, 1], 0).into()),
+        ..settings(&meeting)
+    };
+    let mut nodes = vec![Node::start(2, settings())];
+    nodes[0].until("it has all slots", |info| info["cluster_epoch"] == "1");
+    nodes.push(Node::start(1, settings()));
+    connect_all(&mut nodes);
+    let door = nodes[1].door();
+    assert!(ask(door, "MSET a 1 b 2").starts_with("-CROSSSLOT "));
+    let mut client = Client::at(door);
+    let moved = text(call(&mut client, &["SET", "a", "1"]));
+    assert!(moved.starts_with("MOVED "), "{moved}");
+    assert_eq!(
+        text(call(&mut client, &["CLIENT", "CROSSSLOT", "ON"])),
+        "OK"
+    );
+    assert_eq!(text(call(&mut client, &["MSET", "a", "1", "b", "2"])), "OK");
+    assert_eq!(text(call(&mut client, &["GET", "b"])), "2");
+    assert_eq!(text(call(&mut client, &["MULTI"])), "OK");
+    let inside = text(call(&mut client, &["CLIENT", "CROSSSLOT", "OFF"]));
+    assert_eq!(inside, "QUEUED");
+    call(&mut client, &["DISCARD"]);
+    assert_eq!(text(call(&mut client, &["RENAME", "a", "c"])), "OK");
+    assert_eq!(
+        text(call(&mut client, &["CLIENT", "CROSSSLOT", "OFF"])),
+        "OK"
+    );
+    let crosses = text(call(&mut client, &["MSET", "a", "1", "b", "2"]));
+    assert!(crosses.starts_with("CROSSSLOT "), "{crosses}");
+    assert_eq!(text(nodes[1].call(&["GET", "c"])), "1");
+}
