@@ -176,7 +176,9 @@ mod tests {
     #[test]
     fn waits_are_counted_by_their_lengths() {
         let mut waits = WaitFigures::default();
-        [900, 10_001, 100_001, 2_000_000].map(|us| waits.on_answer(us));
+        for us in [900, 10_001, 100_001, 2_000_000] {
+            waits.on_answer(us);
+        }
         let counted = (waits.over_10ms, waits.over_100ms, waits.over_1s);
         assert_eq!((waits.outcomes, counted), (4, (3, 2, 1)));
         assert_eq!(waits.waited_us, 2_110_902);

@@ -330,6 +330,8 @@ impl Flags {
     pub const IF_MISSING: Flags = Flags(1 << 39);
     /// The timeout of a blocking command is its first argument, and not its last.
     pub const TIMEOUT_FIRST: Flags = Flags(1 << 40);
+    /// It may change how later requests of the connection find their keys.
+    pub const DOOR: Flags = Flags(1 << 41);
 
     pub const fn or(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)

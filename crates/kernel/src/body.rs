@@ -41,6 +41,8 @@ pub enum Deed {
     Fetch { watcher: u64 },
     /// Ends all its watches here.
     Unwatch { watcher: u64 },
+    /// Commands that are executed together change nothing if the reply of one is an error. The only word is a key of them.
+    Undoes,
 }
 
 const RUN: u8 = 1;
@@ -51,6 +53,7 @@ const UNWATCH: u8 = 5;
 const GATHER: u8 = 6;
 const JOIN: u8 = 7;
 const FETCH: u8 = 8;
+const UNDOES: u8 = 9;
 
 /// A command or condition for one slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +96,7 @@ pub fn put<'w>(
         Deed::Join { key } => body.extend_from_slice(&[JOIN, key]),
         Deed::Gather => body.push(GATHER),
         Deed::Missing => body.push(MISSING),
+        Deed::Undoes => body.push(UNDOES),
         Deed::Untouched { watcher, since } => {
             body.push(UNTOUCHED);
             put_varint(body, watcher);
@@ -162,6 +166,7 @@ fn command(body: &[u8], rest: &mut &[u8]) -> Option<Command> {
         },
         GATHER => Deed::Gather,
         MISSING => Deed::Missing,
+        UNDOES => Deed::Undoes,
         UNTOUCHED => Deed::Untouched {
             watcher: varint(rest).ok()?,
             since: varint(rest).ok()?,
@@ -188,9 +193,11 @@ fn command(body: &[u8], rest: &mut &[u8]) -> Option<Command> {
     let least = match deed {
         Deed::Run { key } | Deed::Join { key } => usize::from(key) + 2,
         Deed::Missing | Deed::Gather => 2,
-        Deed::Untouched { .. } | Deed::Watch { .. } | Deed::Fetch { .. } | Deed::Unwatch { .. } => {
-            1
-        }
+        Deed::Untouched { .. }
+        | Deed::Watch { .. }
+        | Deed::Fetch { .. }
+        | Deed::Unwatch { .. }
+        | Deed::Undoes => 1,
     };
     (words.len() >= least).then_some(Command {
         slot,
@@ -232,7 +239,7 @@ pub struct Told<'t> {
     pub changes: Vec<(u16, &'t [u8])>,
 }
 
-/// In place of a slot with changes: no slot has changed anything, and the only reply says why.
+/// In place of a slot with changes: no slot has changed anything, and the last reply says why.
 pub const UNDONE: u16 = u16::MAX;
 
 impl Told<'_> {
@@ -241,7 +248,8 @@ impl Told<'_> {
     }
 }
 
-/// Why no slot has changed anything, if the commands that were executed together would change too much.
+/// Why no slot has changed anything, if the commands that were executed together would change too much, or one has failed that
+/// undoes all.
 pub fn undone<'t>(all: &[Told<'t>]) -> Option<&'t [u8]> {
     let told = all.iter().find(|told| told.is_undone())?;
     told.replies.last().copied()

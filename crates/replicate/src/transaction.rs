@@ -112,11 +112,6 @@ impl Transaction {
         self.copied.len()
     }
 
-    /// When it began.
-    pub fn began(&self) -> Now {
-        self.began
-    }
-
     /// Whether no keys were copied.
     pub fn is_empty(&self) -> bool {
         self.copied.is_empty()

@@ -8,6 +8,7 @@
 //! | 2 | those of version 1, and wall clocks |
 //! | 3 | those of version 2, and the ends of waits: requests of blocking commands are forwarded; transactions over slots |
 //! | 4 | those of version 3, and writes of several slots in one message |
+//! | 5 | those of version 4; transactions over slots may be undone by an error |
 //!
 //! Callers need not check what the other node knows: a session neither sends nor accepts a message
 //! that its version does not have.
@@ -17,7 +18,7 @@ use std::ops::RangeInclusive;
 
 /// The versions of this program: the newest, the one before it, and the first.
 pub const OLDEST: u16 = 1;
-pub const NEWEST: u16 = 4;
+pub const NEWEST: u16 = 5;
 
 /// The first version in which requests of blocking commands are forwarded.
 pub const WAITS: u16 = 3;
@@ -25,6 +26,8 @@ pub const WAITS: u16 = 3;
 pub const LETTERS: u16 = 3;
 /// The first version that has writes of several slots in one message.
 pub const ALIKE: u16 = 4;
+/// The first version in which an error may undo a transaction over slots.
+pub const UNDOES: u16 = 5;
 
 const _: () = assert!(0 < OLDEST && OLDEST <= NEWEST, "0 is of all versions");
 

@@ -92,6 +92,8 @@ pub struct Connection {
     pub no_touch: bool,
     /// At the redirecting port: it is served as at the plain one.
     pub crosses_slots: bool,
+    /// An error within `EXEC` or `COMMIT` undoes all of it.
+    pub undoes: bool,
     pub monitor: bool,
     /// The reply that ends the connection has been written.
     pub closing: bool,
@@ -158,6 +160,7 @@ impl Connection {
             no_evict: false,
             no_touch: false,
             crosses_slots: false,
+            undoes: false,
             monitor: false,
             closing: false,
             unsent: 0,

@@ -21,9 +21,13 @@ mod savepoints;
 mod step;
 #[cfg(test)]
 mod tests;
+mod undoing;
+#[cfg(test)]
+mod undone_tests;
 
 use super::Front;
 use super::connection::Connection;
+use super::monitor;
 use super::session::Session;
 use apart::{Apart, Far};
 use begun::{Begun, Promised};
@@ -306,6 +310,18 @@ impl Front {
                     front.kernel.shard.observers_mut().unwatch(watcher)
                 });
             }
+        }
+    }
+
+    /// A command that had only been queued is run.
+    fn show_queued(&mut self, now: Now, header: &Header, args: &Args<'_>) {
+        let spec = self.table.spec(header.command);
+        if self.shared.has_monitors() && monitor::shows(spec) {
+            self.feed_monitors(now, header.conn, spec, args);
+        }
+        if let Some(connection) = self.connection(header.conn) {
+            connection.commands += 1;
+            connection.last_command = Some(header.command);
         }
     }
 

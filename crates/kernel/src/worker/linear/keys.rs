@@ -143,7 +143,7 @@ impl<P: Program> Keys<'_, P> {
                 let too_much = is_huge.then(|| TOO_LONG.to_vec());
                 too_much.or_else(|| self.refuses_key(word(0), command.resp3))
             }
-            Deed::Watch { .. } | Deed::Unwatch { .. } => None,
+            Deed::Watch { .. } | Deed::Unwatch { .. } | Deed::Undoes => None,
         }
     }
 
@@ -247,9 +247,11 @@ impl<P: Program> Keys<'_, P> {
                 return None;
             }
             Deed::Run { .. } => {}
-            Deed::Missing | Deed::Untouched { .. } | Deed::Gather | Deed::Join { .. } => {
-                return None;
-            }
+            Deed::Missing
+            | Deed::Untouched { .. }
+            | Deed::Gather
+            | Deed::Join { .. }
+            | Deed::Undoes => return None,
         }
         let header = self.header(body, command)?;
         let mut out = Output::default();

@@ -130,12 +130,21 @@ impl<'a, 'w, P: Program> Together<'a, 'w, P> {
         let writes = spanning::end(&mut scratch, &names, now);
         let (here, changes) = self.sort(writes, &mut scratch);
         self.keys.worker.spanning.keep_shard(scratch);
-        if changes.values().map(Vec::len).sum::<usize>() > MOST_BYTES {
+        if let Some(why) = self.undone_by(&replies, &changes) {
             let undone = Changes::from([(body::UNDONE, Vec::new())]);
-            return (vec![self.too_large()], undone);
+            return (vec![why], undone);
         }
         spanning::put_back(&mut self.keys.worker.shard, here, now);
         (replies, changes)
+    }
+
+    /// Why none of these changes is made.
+    fn undone_by(&self, replies: &[Vec<u8>], changes: &Changes) -> Option<Vec<u8>> {
+        let undoes = self.commands.iter().any(|of| of.deed == Deed::Undoes);
+        let error = replies.iter().find(|reply| reply.first() == Some(&b'-'));
+        let error = error.filter(|_| undoes).cloned();
+        let is_large = changes.values().map(Vec::len).sum::<usize>() > MOST_BYTES;
+        error.or_else(|| is_large.then(|| self.too_large()))
     }
 
     fn run_one(&mut self, command: &Command) -> Vec<u8> {

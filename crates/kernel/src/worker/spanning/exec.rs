@@ -128,6 +128,12 @@ impl HeldExec {
         self.wrote || !self.multi.actions.is_empty()
     }
 
+    /// None of its commands changes anything.
+    pub fn undo(&mut self) {
+        self.wrote = false;
+        self.multi.actions.clear();
+    }
+
     /// It is executed whole from now on, even if clocks begin to lead too far before its end.
     pub fn admit(&mut self) {
         self.is_admitted = true;

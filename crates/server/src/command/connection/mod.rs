@@ -36,6 +36,7 @@ pub static COMMANDS: &[&SessionCommand] = &[
     &client::modes::NO_EVICT,
     &client::modes::NO_TOUCH,
     &client::modes::CROSSSLOT,
+    &client::modes::ROLLBACK_ON_ERROR,
     &client::waiting::UNBLOCK,
     &client::tracking::GETREDIR,
     &client::tracking::TRACKINGINFO,

@@ -15,7 +15,8 @@ pub static RESET: SessionCommand = SessionCommand {
             .or(Flags::NOSCRIPT)
             .or(Flags::NO_AUTH)
             .or(Flags::ALLOW_BUSY)
-            .or(Flags::AT_ONCE),
+            .or(Flags::AT_ONCE)
+            .or(Flags::DOOR),
         "",
         "Takes back everything that was set on the connection.",
     ),
@@ -33,6 +34,7 @@ pub static RESET: SessionCommand = SessionCommand {
         connection.no_evict = false;
         connection.no_touch = false;
         connection.crosses_slots = false;
+        connection.undoes = false;
         if monitored {
             // Waiting lines would come after the reply, when the client expects none.
             session.local.end_monitor(id);

@@ -185,9 +185,11 @@ mod tests {
             rig.check(&kill, ":0\r\n");
             rig.run_on(client, "BEGIN");
             rig.check_on(client, "SET a 1", "+OK\r\n");
+            rig.advance_ms(700);
             rig.check(&kill, ":1\r\n");
             rig.check(&kill, ":0\r\n");
-            assert!(rig.run("TXN LIST").contains(" state=aborted "));
+            let list = rig.run("TXN LIST");
+            assert!(list.contains(" state=aborted age-ms=700 "), "{list}");
             let over =
                 "-ERR ended by TXN KILL: the transaction is aborted, end it with ROLLBACK\r\n";
             rig.check_on(client, "SET a 2", over);

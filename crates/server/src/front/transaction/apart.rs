@@ -29,6 +29,7 @@ use rufous_kernel::body::{self, At};
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::worker::Transacted;
 use rufous_wire::version::LETTERS;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use watches::Watches;
 
@@ -149,7 +150,11 @@ const MOST_KEYS: usize = 4096;
 
 const UNKNOWN: &str = "UNKNOWNRESULT The transaction has no outcome yet, as a slot of its keys is not served or its nodes are busy: it is not \
                        known whether it is executed; see CLUSTER STATUS";
+const NOT_READ: &str = "TRYAGAIN The keys could not be read together, as a slot of them is not served or its nodes are busy: see CLUSTER STATUS";
 const EARLIER: &str = "CROSSNODE A node runs an earlier program, which has no part in transactions over nodes or slots: upgrade all nodes";
+const CANNOT_UNDO: Failure = Failure(Cow::Borrowed(
+    "ERR a node runs an earlier program, where no error undoes a transaction over nodes or slots: upgrade all nodes, or send CLIENT ROLLBACK-ON-ERROR OFF",
+));
 const NO_PART: &str = "CLUSTERDOWN This node has no part in the cluster yet: see CLUSTER STATUS; send the transaction again";
 const OTHER_VERSION: &str = "ERR nodes of this cluster answer a part of this transaction differently: are they of different versions?";
 
@@ -162,7 +167,7 @@ fn refused(told: &[u8]) -> Option<Failure> {
 /// Whether a command may be a transaction over slots, while earlier requests of its connection are not answered.
 #[inline]
 pub(crate) fn may_overtake(spec: &Spec, connection: &Connection) -> bool {
-    let flags = [Flags::EXEC, Flags::AT_ONCE];
+    let flags = [Flags::EXEC, Flags::AT_ONCE, Flags::DOOR];
     let may = || {
         flags.iter().any(|flag| spec.flags.has(*flag))
             || spec.goes_over_slots()
@@ -195,6 +200,10 @@ impl Apart<'_> {
         let Some(connection) = self.front.connection(request.conn) else {
             return false;
         };
+        if spec.flags.has(Flags::DOOR) {
+            // Requests behind it are routed in another way, and would overtake the earlier ones.
+            return !connection.slots.is_empty() && self.front.links().is_some();
+        }
         let reads = spec.reads_each() && !connection.slots.is_empty();
         let may = (may_overtake(spec, connection) || reads) && !connection.queues(spec);
         if !may || connection.transaction.is_begun() {
@@ -243,7 +252,7 @@ impl Apart<'_> {
 
     /// Whether keys are deleted by one transaction: otherwise each node deletes its own.
     fn deletes_together(&self, request: &Request<'_>, args: &Args<'_>) -> bool {
-        are_few(request, args) && self.has_earlier().is_none()
+        are_few(request, args) && self.has_earlier(LETTERS).is_none()
     }
 
     /// Executes it.
@@ -291,7 +300,7 @@ impl Apart<'_> {
     ) -> Result<(), Failure> {
         let name = self.front.table.spec(header.command).name;
         let composed = composer.finish().map_err(|why| refusal(why, name));
-        let composed = composed.and_then(|composed| match self.has_earlier() {
+        let composed = composed.and_then(|composed| match self.has_earlier(LETTERS) {
             Some(why) => Err(why),
             None => Ok(composed),
         });
@@ -331,8 +340,8 @@ impl Apart<'_> {
 /// Outcomes.
 impl Apart<'_> {
     /// Why no transaction begins, if another node runs a program that has no part in it.
-    fn has_earlier(&self) -> Option<Failure> {
-        let has_earlier = self.front.links()?.has_earlier(LETTERS);
+    fn has_earlier(&self, version: u16) -> Option<Failure> {
+        let has_earlier = self.front.links()?.has_earlier(version);
         has_earlier.then_some(EARLIER.into())
     }
 
@@ -344,6 +353,8 @@ impl Apart<'_> {
             // Its client was told that the outcome is unknown.
             return;
         };
+        open.waits
+            .on_answer(self.now.mono_us.saturating_sub(waiting.since_us));
         if matches!(waiting.watches, Watches::Fetch { .. }) {
             return begun::on_fetched(self, waiting, transacted, fx);
         }
@@ -370,7 +381,7 @@ impl Apart<'_> {
                 Some(why) => reply.error(&why),
                 None => out.bytes.extend_from_slice(&transacted.told),
             },
-            None => reply.error(&UNKNOWN.into()),
+            None => reply.error(&self.without_outcome(&waiting.header)),
         }
         if waiting.watches.are_of_commit() {
             let is_done = is_committed && undone.is_none();
@@ -381,22 +392,39 @@ impl Apart<'_> {
 
     fn end(&mut self, waiting: Waiting, told: &[u8], reply: &Output, fx: &mut Effects<Message>) {
         let header = waiting.header;
-        let waits = &mut self.front.transactions.apart.waits;
-        waits.on_answer(self.now.mono_us.saturating_sub(waiting.since_us));
         self.settle_watches(header.conn, waiting.watches, told);
         self.front.deliver(header.conn, header.seq, reply, fx);
+    }
+
+    /// The reply to a command whose transaction has no outcome in time.
+    fn without_outcome(&mut self, header: &Header) -> Failure {
+        if self
+            .front
+            .table
+            .spec(header.command)
+            .flags
+            .has(Flags::READONLY)
+        {
+            return NOT_READ.into();
+        }
+        self.front.transactions.apart.waits.unknown += 1;
+        UNKNOWN.into()
     }
 
     /// Time has passed: clients of transactions without an outcome are told so.
     pub(crate) fn give_up(&mut self, fx: &mut Effects<Message>) {
         let now_us = self.now.mono_us;
-        let open = &mut self.front.transactions.apart.waiting;
-        if open.is_empty() {
+        let open = &mut self.front.transactions.apart;
+        if open.waiting.is_empty() {
             return;
         }
         let is_late = |one: &mut Waiting| now_us >= one.since_us + TRANSACTION_PATIENCE_US;
-        let late: Vec<_> = open.extract_if(.., |_, one| is_late(one)).collect();
-        for (_, waiting) in late {
+        let late = open.waiting.extract_if(.., |_, one| is_late(one));
+        let late: Vec<Waiting> = late.map(|(_, waiting)| waiting).collect();
+        for waiting in &late {
+            open.waits.on_answer(now_us - waiting.since_us);
+        }
+        for waiting in late {
             if matches!(waiting.watches, Watches::Fetch { .. }) {
                 let header = waiting.header;
                 let unknown = Transacted {
@@ -408,9 +436,9 @@ impl Apart<'_> {
                 begun::on_fetched(self, waiting, &unknown, fx);
                 continue;
             }
-            self.front.transactions.apart.waits.unknown += 1;
             let mut out = Output::default();
-            Reply::new(&mut out, waiting.header.resp3).error(&UNKNOWN.into());
+            let why = self.without_outcome(&waiting.header);
+            Reply::new(&mut out, waiting.header.resp3).error(&why);
             self.end(waiting, &[], &out, fx);
         }
     }

@@ -40,6 +40,8 @@ const LONGEST_US: u64 = 60_000_000;
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(super) open: Open,
+    /// When it began.
+    pub(super) since_us: u64,
     /// The version of the table of keyspaces.
     pub(super) keyspaces: u64,
     /// Why it was given up: it can only be ended.
@@ -103,6 +105,7 @@ impl Session<'_> {
         }
         let begun = Begun {
             open,
+            since_us: now.mono_us,
             keyspaces: self.local.front.kernel.keyspaces().version(),
             given_up: None,
             kept: Vec::new(),

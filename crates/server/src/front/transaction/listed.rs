@@ -55,7 +55,7 @@ pub(crate) fn list(front: &Front, now: Now) -> Vec<Listed> {
             listed
         };
         if let Some(begun) = connection.transaction.begun.as_deref() {
-            let mut listed = listed(state_of(begun), begun.open.began().mono_us);
+            let mut listed = listed(state_of(begun), begun.since_us);
             listed.add("idle-ms", ms_since(connection.last_active_us));
             listed.add("level", level_of(begun));
             listed.add("commands", connection.transaction.len());

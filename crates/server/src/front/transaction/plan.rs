@@ -30,14 +30,17 @@ pub(super) struct Needs {
 impl Front {
     /// The keys to hold, or `None` if the transaction can run at once.
     pub(super) fn plan(&self, now: Now, exec: u64, running: &mut Running) -> Option<ExecPlan> {
-        if self.kernel.placement().workers() == 1 && self.kernel.is_free() {
+        let undoes = running.errors.undo();
+        if self.kernel.placement().workers() == 1 && self.kernel.is_free() && !undoes {
             return None;
         }
         let mut needs = self.needs(running);
         let concerned = || needs.keys.iter().chain(&running.watched);
         let free = concerned().all(|(db, key)| self.kernel.is_free_here(now, *db, key));
         let alone = needs.asks && concerned().next().is_some();
-        if free && !needs.whole && !alone {
+        // Only changes of keys that are held can be dropped.
+        let drops = undoes && concerned().next().is_some();
+        if free && !needs.whole && !alone && !drops {
             return None;
         }
         needs.follow_swaps();

@@ -3,9 +3,10 @@
 use super::super::closing;
 use super::super::local::Local;
 use super::super::session::Session;
-use super::super::{Front, Message, monitor};
+use super::super::{Front, Message};
 use super::discarded;
 use super::plan::looks_at_all_keys;
+use super::undoing::{self, Errors};
 use crate::cluster::redirect::Door;
 use crate::command::{Dispatch, SessionRun};
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
@@ -44,6 +45,8 @@ pub(crate) struct Running {
     pub(super) db: Option<u8>,
     /// When it was asked for.
     pub(super) since_us: u64,
+    /// What an error within it does.
+    pub(super) errors: Errors,
 }
 
 impl Session<'_> {
@@ -97,6 +100,7 @@ impl Session<'_> {
             watched: taken.watched.into_iter().collect(),
             db: taken.db,
             since_us: now.mono_us,
+            errors: Errors::of(connection),
         };
         if let Some(begun) = taken.begun {
             self.local.front.end_begun(*begun);
@@ -108,13 +112,14 @@ impl Session<'_> {
     /// Where the client is redirected with its transaction, or why clocks do not allow it.
     fn refused_queue(&mut self, now: Now) -> Result<Option<Failure>, Failure> {
         let connection = self.connection()?;
-        let door = connection.door();
+        let (door, undoes) = (connection.door(), connection.undoes);
         let Some(mut queued) = connection.transaction.queued.take() else {
             return Ok(None);
         };
         let front = &mut self.local.front;
         let refused = front.refused_queue(door, &mut queued);
         let refused = refused.or_else(|| front.refused_by_clocks(now, &mut queued));
+        let refused = refused.or_else(|| undoes.then(|| undoing::refused(front, &mut queued))?);
         self.connection()?.transaction.queued = Some(queued);
         Ok(refused)
     }
@@ -240,6 +245,7 @@ impl Front {
         };
         let mut out = std::mem::take(&mut running.out);
         self.counters.note_reply(reply, (0, 0), reply.mark());
+        running.errors.note(&reply.bytes);
         out.append_range(reply, (0, 0), reply.mark());
         self.run_on(now, exec, running, out, fx);
     }
@@ -270,6 +276,7 @@ impl Front {
     ) {
         let held = running.held.take();
         let header = running.header;
+        let (held, out) = undoing::undo_if_failed(self, &running, held, out);
         self.finish_running(now, running);
         if let Some(held) = held {
             self.kernel.release_held(held, now, &header, out);
@@ -357,6 +364,9 @@ impl Front {
                 return false;
             }
             self.counters.note_reply(out, start, out.mark());
+            running
+                .errors
+                .note(out.bytes.get(start.0..).unwrap_or_default());
             if out.bytes.len() - from.0 > OUTPUT_HARD_LIMIT {
                 // A started transaction runs to its end, but no client could take this reply.
                 running.too_much = true;
@@ -366,18 +376,6 @@ impl Front {
             }
         }
         true
-    }
-
-    /// A command that had only been queued is run.
-    pub(super) fn show_queued(&mut self, now: Now, header: &Header, args: &Args<'_>) {
-        let spec = self.table.spec(header.command);
-        if self.shared.has_monitors() && monitor::shows(spec) {
-            self.feed_monitors(now, header.conn, spec, args);
-        }
-        if let Some(connection) = self.connection(header.conn) {
-            connection.commands += 1;
-            connection.last_command = Some(header.command);
-        }
     }
 
     fn run_queued(

@@ -1,4 +1,4 @@
-//! CLIENT NO-EVICT, CLIENT NO-TOUCH, CLIENT CROSSSLOT: how the connection is treated.
+//! CLIENT NO-EVICT, NO-TOUCH, CROSSSLOT, ROLLBACK-ON-ERROR: how the connection is treated.
 
 use super::super::spec;
 use super::ADMIN;
@@ -45,7 +45,7 @@ pub static CROSSSLOT: SessionCommand = SessionCommand {
             "client|crossslot",
             "7.2.4",
             3,
-            Flags::NOSCRIPT.or(Flags::UNPAUSED),
+            Flags::NOSCRIPT.or(Flags::UNPAUSED).or(Flags::DOOR),
             "",
             "On a connection to the redirecting port: whether requests for other nodes, and for keys of several slots, are served as at the plain port.",
         )
@@ -57,6 +57,25 @@ pub static CROSSSLOT: SessionCommand = SessionCommand {
             return Err("ERR CLIENT CROSSSLOT inside a transaction is not allowed".into());
         }
         connection.crosses_slots = crosses;
+        reply.ok();
+        Ok(())
+    },
+};
+
+pub static ROLLBACK_ON_ERROR: SessionCommand = SessionCommand {
+    spec: Spec {
+        syntax: "<ON | OFF>",
+        ..spec(
+            "client|rollback-on-error",
+            "7.2.4",
+            3,
+            Flags::NOSCRIPT.or(Flags::UNPAUSED),
+            "",
+            "Has EXEC and COMMIT of the connection change no key if one of their commands replies an error.",
+        )
+    },
+    run: |session, args, reply| {
+        session.connection()?.undoes = on_or_off(args.get(2))?;
         reply.ok();
         Ok(())
     },

@@ -1,10 +1,11 @@
 //! `EXEC` and `COMMIT` over slots.
 
 use super::watches::{Far, Watches};
-use super::{Apart, at_of, in_db, refusal, shape_of, slots_of, what_of};
+use super::{Apart, CANNOT_UNDO, at_of, in_db, refusal, shape_of, slots_of, what_of};
 use crate::cluster::redirect::Door;
 use crate::command::Dispatch;
 use crate::front::Message;
+use crate::front::transaction::discarded;
 use crate::front::transaction::run::Running;
 use rufous_base::{Args, ConnId, Effects, Output};
 use rufous_cluster::composing::{self, Composer};
@@ -13,6 +14,7 @@ use rufous_kernel::batch::Header;
 use rufous_kernel::body::{At, Deed};
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::{Batch, Program};
+use rufous_wire::version::UNDOES;
 
 impl Apart<'_> {
     /// Whether the queued commands of a connection are executed as a transaction over slots.
@@ -94,7 +96,8 @@ impl Apart<'_> {
         mut queued: Box<Batch>,
         watches: Watches,
     ) -> Result<(), Failure> {
-        let composed = self.compose(header, &mut queued, &watches);
+        let undoes = self.front.connection(header.conn).is_some_and(|c| c.undoes);
+        let composed = self.compose((header, undoes), &mut queued, &watches);
         // Monitors have seen the commands of `COMMIT`.
         let is_shown = !watches.are_of_commit();
         for at in 0..queued.requests.len() {
@@ -135,11 +138,14 @@ impl Apart<'_> {
 
     fn compose(
         &self,
-        exec: &Header,
+        (exec, undoes): (&Header, bool),
         queued: &mut Batch,
         watches: &Watches,
     ) -> Result<Composer, Failure> {
-        let mut composer = Composer::new(true, self.is_together(queued));
+        if undoes && self.has_earlier(UNDOES).is_some() {
+            return Err(discarded(&CANNOT_UNDO));
+        }
+        let mut composer = Composer::new(true, undoes || self.is_together(queued));
         if let Watches::End {
             watcher, keys, far, ..
         } = watches
@@ -162,6 +168,9 @@ impl Apart<'_> {
                 continue;
             }
             if spec.flags.has(Flags::PAIRS) && args.len().is_multiple_of(2) {
+                if undoes {
+                    return Err(discarded(&Failure::wrong_arity(spec.name)));
+                }
                 let mut out = Output::default();
                 Reply::new(&mut out, exec.resp3).error(&Failure::wrong_arity(spec.name));
                 composer.add_known(&out.to_vec());
@@ -170,6 +179,10 @@ impl Apart<'_> {
             let mut found = Vec::new();
             spec.keys.find(&args, header.db, &mut found);
             self.check(spec, &header, &args, &found)?;
+            if let Some((_, first)) = found.first().filter(|_| undoes) {
+                let key = args.get(*first as usize);
+                composer.add_once(in_db(header.db), Deed::Undoes, key);
+            }
             let at = At {
                 resp3: exec.resp3,
                 ..at_of(&header)

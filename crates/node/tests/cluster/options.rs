@@ -1,8 +1,8 @@
-//! Reads of keys at several nodes, as one transaction where the node is set so; and connections to the redirecting port that
-//! use keys of several slots.
+//! What may be chosen of transactions over nodes: reads of keys at several nodes as one, keys of several slots at the
+//! redirecting port, and errors that undo all.
 
-use crate::apart::{Client, are_forgotten};
-use crate::node::{Node, connect_all, number, settings};
+use crate::apart::{Client, are_forgotten, exec};
+use crate::node::{Node, connect_all, has_all_copies, number, settings};
 use crate::plain::{spread, text};
 use crate::redirected::ask;
 use rufous_coordinator::meeting::Meeting;
@@ -104,4 +104,76 @@ fn a_connection_to_the_redirecting_port_may_use_keys_of_several_slots() {
     let crosses = text(call(&mut client, &["MSET", "a", "1", "b", "2"]));
     assert!(crosses.starts_with("CROSSSLOT "), "{crosses}");
     assert_eq!(text(nodes[1].call(&["GET", "c"])), "1");
+}
+
+/// What is sent together is executed in order, also where the last requests are served in another way.
+#[test]
+fn pipelines_keep_their_order_as_they_leave_and_enter_the_plain_way() {
+    let meeting = Meeting::default();
+    let settings = || Settings {
+        clients: Some(([127, 0, 0, 1], 0).into()),
+        copies: 2,
+        ..settings(&meeting)
+    };
+    let mut nodes = vec![Node::start(2, settings()), Node::start(1, settings())];
+    connect_all(&mut nodes);
+    for node in &mut nodes {
+        node.until("copies everywhere", has_all_copies);
+    }
+    let mut client = Client::at(nodes[1].door());
+    let request = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    for leaves in [&["CLIENT", "CROSSSLOT", "OFF"][..], &["RESET"]] {
+        for round in 0..50 {
+            // Each node has a copy of each key, and shows it.
+            let (key, value) = (format!("k{}", round % 5), round.to_string());
+            let pipeline: [Vec<String>; 4] = [
+                request(&["CLIENT", "CROSSSLOT", "ON"]),
+                request(&["SET", &key, &value]),
+                request(leaves),
+                request(&["GET", &key]),
+            ];
+            assert_eq!(text(client.call(&pipeline)), value, "{leaves:?}");
+        }
+    }
+}
+
+#[test]
+fn an_error_undoes_a_transaction_where_the_client_wants_that() {
+    let mut nodes = spread(&[2, 1, 1]);
+    let node = &mut nodes[1];
+    for n in 0..20 {
+        let (a, b, c) = (format!("a{n}"), format!("b{n}"), format!("c{n}"));
+        let wrong: [&[&str]; 4] = [
+            &["SET", &a, "1"],
+            &["RPUSH", &b, "x"],
+            &["INCR", &b],
+            &["SET", &c, "1"],
+        ];
+        assert_eq!(
+            text(node.call(&["CLIENT", "ROLLBACK-ON-ERROR", "ON"])),
+            "OK"
+        );
+        let undone = text(exec(node, &wrong));
+        assert!(undone.starts_with("EXECABORT "), "{undone}");
+        assert!(undone.contains("WRONGTYPE"), "{undone}");
+        assert_eq!(node.call(&["EXISTS", &a, &b, &c]), Reply::Integer(0));
+        let pairs: [&[&str]; 2] = [&["SET", &a, "1"], &["MSET", &b, "1", &c]];
+        let undone = text(exec(node, &pairs));
+        assert!(undone.starts_with("EXECABORT "), "{undone}");
+        assert_eq!(node.call(&["EXISTS", &a, &b, &c]), Reply::Integer(0));
+        // Without an error, each command has its reply.
+        let right: [&[&str]; 3] = [&["SET", &a, "1"], &["INCRBY", &b, "2"], &["MGET", &a, &b]];
+        let Reply::Array(all) = exec(node, &right) else {
+            panic!("not executed");
+        };
+        assert_eq!(all[1], Reply::Integer(2));
+        assert_eq!(node.call(&["DEL", &a, &b]), Reply::Integer(2));
+        assert_eq!(
+            text(node.call(&["CLIENT", "ROLLBACK-ON-ERROR", "OFF"])),
+            "OK"
+        );
+        exec(node, &wrong);
+        assert_eq!(node.call(&["EXISTS", &a, &b, &c]), Reply::Integer(3));
+    }
+    are_forgotten(&mut nodes);
 }
