@@ -17,6 +17,7 @@
 //! | [`node_added`], [`node_killed`] | a node joins, or is killed, under load |
 //! | [`driven`], [`over_time`] | clusters under clients that remember; charts over time |
 //! | [`scale`] | what a cluster says to itself, from 10 to 1,000 nodes |
+//! | [`warp`] | operations in transactions beside the same alone |
 //! | [`code_lines`] | how much code a level is |
 //! | [`options`] | what all figures are asked for, and where pages go |
 //! | [`requests`] | keys by popularity, values |
@@ -52,6 +53,7 @@ mod scale;
 mod served;
 mod sessions;
 mod sixes;
+mod warp;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -89,6 +91,12 @@ enum Figure {
     NodeKilled(node_killed::Options),
     /// What a cluster says to itself, from 10 to 1,000 nodes in one process
     Scale(scale::Options),
+    /// Operations in transactions of eight beside the same alone, by workload (Warp, Figure 9)
+    Warp9(warp::Options),
+    /// Operations in transactions of two beside the same alone, by the part of reads (Warp, Figure 12)
+    Warp12(warp::Options),
+    /// Writes in transactions of 1 to 64 beside the same alone (Warp, Figure 13)
+    Warp13(warp::Options),
 }
 
 fn main() -> Result<()> {
@@ -102,5 +110,8 @@ fn main() -> Result<()> {
         Figure::NodeAdded(options) => node_added::run(options),
         Figure::NodeKilled(options) => node_killed::run(options),
         Figure::Scale(options) => scale::run(options),
+        Figure::Warp9(options) => warp::run(options, &warp::NINE),
+        Figure::Warp12(options) => warp::run(options, &warp::TWELVE),
+        Figure::Warp13(options) => warp::run(options, &warp::THIRTEEN),
     }
 }

@@ -47,6 +47,8 @@ pub struct What<'n> {
     pub shape: Shape,
     /// It may change its keys.
     pub writes: bool,
+    /// It may take more memory.
+    pub grows: bool,
 }
 
 /// Why commands cannot be a transaction over slots.
@@ -102,7 +104,7 @@ pub struct Composer {
 struct Together {
     /// Names of commands, in the body behind what is gathered.
     commands: Vec<u8>,
-    /// By database and key: the name of a command that writes it, or empty.
+    /// By database and key: the name of a command that writes it, of one that may take more memory if there is one, or empty.
     gathered: BTreeMap<(u8, Box<[u8]>), &'static str>,
 }
 
@@ -171,7 +173,7 @@ impl Composer {
                 let gathered = &mut together.gathered;
                 let name = gathered.entry((*db, args.get(*at as usize).into()));
                 let name = name.or_default();
-                if what.writes {
+                if what.writes && (what.grows || name.is_empty()) {
                     *name = what.name;
                 }
             }

@@ -394,7 +394,7 @@ mod tests {
         assert_eq!(wrong(1, 0x40), None, "a slot");
         assert_eq!(wrong(3, 16), None, "a database");
         assert_eq!(wrong(4, 4), None, "a flag");
-        assert_eq!(wrong(5, 9), None, "a deed");
+        assert_eq!(wrong(5, 99), None, "a deed");
         assert_eq!(wrong(6, 3), None, "a key behind the words");
         assert!(wrong(6, 2).is_some());
     }

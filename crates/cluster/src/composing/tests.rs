@@ -24,6 +24,7 @@ fn what(shape: Shape) -> What<'static> {
         name: "name",
         shape,
         writes: true,
+        grows: true,
     }
 }
 

@@ -109,8 +109,8 @@ pub struct Transacted {
     pub is_committed: Option<bool>,
     /// What its slots have told ([`crate::body::told`]), or the client's reply where it was aborted.
     pub told: Arc<[u8]>,
-    /// When that was known, in microseconds of the node's clock; 0: the node stops.
-    pub at_us: u64,
+    /// When that was known; zero: the node stops.
+    pub at: Now,
 }
 
 /// See the module's description.
@@ -258,7 +258,7 @@ impl Linear {
                 header: header?,
                 is_committed: None,
                 told: Arc::default(),
-                at_us: 0,
+                at: Now::default(),
             })
         });
         lost.collect()

@@ -91,6 +91,11 @@ impl Transaction {
         self.open
     }
 
+    /// Whether keys are watched, or may be.
+    pub(crate) fn watches(&self) -> bool {
+        !self.watched.is_empty() || !self.far.is_empty()
+    }
+
     /// Bytes of the queue and of copies.
     pub fn bytes(&self) -> usize {
         self.bytes + self.copies_bytes()

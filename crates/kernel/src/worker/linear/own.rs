@@ -120,7 +120,7 @@ impl<P: Program> Heads<'_, P> {
                 header,
                 is_committed: Some(outcome == Outcome::Committed),
                 told,
-                at_us: now.mono_us,
+                at: now,
             };
             let result = Result::Transacted(Box::new(transacted));
             self.worker.out.outcomes.push_back(result);

@@ -23,6 +23,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 
+/// Where nothing else is said.
+const PORT: u16 = 7001;
+const COPIES: usize = 2;
 /// How often it is looked after the children.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long nodes have to stop by themselves.
@@ -42,15 +45,15 @@ pub(in crate::cli) struct Start {
     /// The folder of the cluster: what is there goes on
     #[arg(long, value_name = "PATH", default_value = FOLDER)]
     dir: PathBuf,
-    /// The port for clients of the first node; the others follow
-    #[arg(long, value_name = "PORT", default_value_t = 7001)]
-    port: u16,
-    /// Copies of each key
-    #[arg(long, value_name = "COUNT", default_value_t = 2)]
-    copies: usize,
-    /// Threads of each node that serve clients
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
-    workers: usize,
+    /// The port for clients of the first node; the others follow [default: 7001]
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Copies of each key [default: 2]
+    #[arg(long, value_name = "COUNT")]
+    copies: Option<usize>,
+    /// Threads of each node that serve clients [default: 1]
+    #[arg(long, value_name = "COUNT")]
+    workers: Option<usize>,
     /// The cluster's name [default: local]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -90,7 +93,11 @@ pub(super) fn run(start: &Start) -> Result<()> {
     let found = Layout::open(dir)?;
     let is_new = found.is_none();
     let layout = match found {
-        Some(layout) => layout,
+        Some(layout) => {
+            suits(start, &layout.plan)
+                .with_context(|| format!("the cluster in {} is there already", dir.display()))?;
+            layout
+        }
         None => Layout::new(dir, plan(start)?),
     };
     let coordinator = match agreeing::left(&layout) {
@@ -124,17 +131,44 @@ fn plan(start: &Start) -> Result<Plan> {
         start.name.is_some() || !is_shared,
         "other clusters may agree through the same etcd: give this one a name that none of them has, by --name"
     );
-    let above = Above::choose(start.port, start.nodes).context(
+    let port = start.port.unwrap_or(PORT);
+    let above = Above::choose(port, start.nodes).context(
         "--port leaves no room for the other ports of the nodes: choose one below 65100, such as 7001",
     )?;
     Ok(Plan {
         name: start.name.clone().unwrap_or_else(|| "local".to_owned()),
-        port: start.port,
-        copies: start.copies,
-        workers: start.workers,
+        port,
+        copies: start.copies.unwrap_or(COPIES),
+        workers: start.workers.unwrap_or(1),
         coordinator,
         above,
     })
+}
+
+/// Refuses what is wanted of a cluster that was made otherwise: it would go on as it is.
+fn suits(start: &Start, plan: &Plan) -> Result<()> {
+    let number = |given: Option<usize>| given.map(|given| given.to_string());
+    let port = start.port.map(|port| port.to_string());
+    let all = [
+        ("--port", port, plan.port.to_string()),
+        ("--copies", number(start.copies), plan.copies.to_string()),
+        ("--workers", number(start.workers), plan.workers.to_string()),
+        ("--name", start.name.clone(), plan.name.clone()),
+    ];
+    let coordinator = match &start.coordinator {
+        Through::Auto => None,
+        Through::This(agree) => Some(String::from(agree.clone())),
+    };
+    let made = String::from(plan.coordinator.clone());
+    let last = [("--coordinator", coordinator, made)];
+    for (option, given, made) in all.into_iter().chain(last) {
+        let suits = given.is_none_or(|given| given == made);
+        ensure!(
+            suits,
+            "it was made with {option} {made}: leave the option out, or choose another folder by --dir"
+        );
+    }
+    Ok(())
 }
 
 /// So that a signal of the terminal goes to this process alone.
@@ -416,5 +450,42 @@ pub(super) fn terminate(child: &Child) {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         // Gone already: as it should be.
         let _gone = kill_process(pid, Signal::TERM);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_that_is_there_is_not_started_as_another_one() {
+        let wanted = |port, copies, workers, name: Option<&str>| Start {
+            nodes: 3,
+            dir: FOLDER.into(),
+            port,
+            copies,
+            workers,
+            name: name.map(str::to_owned),
+            coordinator: Through::This(Agree::Process),
+            restart: false,
+        };
+        let made = plan(&wanted(None, None, Some(3), None)).expect("a plan");
+        assert_eq!((made.port, made.copies, made.workers), (PORT, COPIES, 3));
+        for same in [
+            wanted(None, None, None, None),
+            wanted(Some(PORT), Some(COPIES), Some(3), Some("local")),
+        ] {
+            assert!(suits(&same, &made).is_ok());
+        }
+        let told = |start: &Start| suits(start, &made).expect_err("refused").to_string();
+        assert!(told(&wanted(None, None, Some(2), None)).contains("made with --workers 3"));
+        assert!(told(&wanted(None, Some(1), None, None)).contains("made with --copies 2"));
+        assert!(told(&wanted(Some(9000), None, None, None)).contains("made with --port 7001"));
+        assert!(told(&wanted(None, None, None, Some("x"))).contains("made with --name local"));
+        let through = Start {
+            coordinator: Through::This(Agree::Etcd),
+            ..wanted(None, None, None, None)
+        };
+        assert!(told(&through).contains("made with --coordinator process"));
     }
 }

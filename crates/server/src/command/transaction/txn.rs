@@ -200,6 +200,35 @@ mod tests {
         }
     }
 
+    /// A command of a killed transaction that waits for its keys runs no more.
+    #[test]
+    fn a_command_that_waits_for_keys_ends_with_its_transaction() {
+        let keys = ["a", "b", "c", "d", "e", "f"];
+        for level in ["READ-COMMITTED", "SERIALIZABLE"] {
+            for other in &keys[1..] {
+                let mut rig = Rig::new(3);
+                let (client, killer) = (rig.connect(0), rig.connect(0));
+                let id = id_of(&mut rig, client);
+                rig.run_on(client, &format!("BEGIN {level}"));
+                rig.check_on(client, "SET a 2", "+OK\r\n");
+                rig.send_only(client, format!("MSET a 3 {other} 3\r\n").as_bytes());
+                rig.send_only(killer, format!("TXN KILL {id}\r\n").as_bytes());
+                rig.settle();
+                assert_eq!(rig.take(killer), ":1\r\n");
+                rig.take(client);
+                assert!(rig.run_on(client, "COMMIT").starts_with("-EXECABORT "));
+                for key in keys {
+                    rig.check(&format!("SETNX {key} 1"), ":1\r\n");
+                }
+                let all = keys.join(" ");
+                rig.check_on(client, &format!("EXISTS {all}"), ":6\r\n");
+                rig.check_on(client, &format!("DEL {all}"), ":6\r\n");
+                let none = format!("MSETNX a 1 {other} 1");
+                rig.check_on(client, &none, ":1\r\n");
+            }
+        }
+    }
+
     #[test]
     fn refusals() {
         let mut rig = Rig::new(1);

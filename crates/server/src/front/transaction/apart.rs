@@ -98,6 +98,7 @@ fn what_of(spec: &Spec) -> composing::What<'static> {
         name: spec.name,
         shape: shape_of(spec),
         writes: spec.flags.has(Flags::WRITE),
+        grows: spec.flags.has(Flags::DENYOOM),
     }
 }
 
@@ -347,7 +348,7 @@ impl Apart<'_> {
 
     /// A transaction over slots has ended.
     pub(crate) fn on_transacted(&mut self, transacted: &Transacted, fx: &mut Effects<Message>) {
-        self.now.mono_us = transacted.at_us;
+        self.now = transacted.at;
         let open = &mut self.front.transactions.apart;
         let Some(waiting) = open.waiting.remove(&place_of(&transacted.header)) else {
             // Its client was told that the outcome is unknown.
@@ -431,7 +432,7 @@ impl Apart<'_> {
                     header,
                     is_committed: None,
                     told: Default::default(),
-                    at_us: now_us,
+                    at: self.now,
                 };
                 begun::on_fetched(self, waiting, &unknown, fx);
                 continue;

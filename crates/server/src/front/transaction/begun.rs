@@ -221,7 +221,7 @@ impl Front {
     fn begin_at_once(&mut self, now: Now, conn: ConnId, name: u64, times: &[u64]) {
         let time = times.iter().max().copied().unwrap_or_default();
         let stamp = self.kernel.stamp_above(now, time);
-        match self.begun(conn) {
+        match self.begun(conn).filter(|begun| begun.given_up.is_none()) {
             Some(begun) => {
                 (begun.stamp, begun.promise) = (Some(stamp), Some(name));
                 let until = now.mono_us + LONGEST_US;

@@ -17,11 +17,8 @@ use rufous_kernel::lock::KeyName;
 use rufous_kernel::shard::WatchId;
 use rufous_kernel::worker::HeldExec;
 use rufous_kernel::{Batch, Program};
-use std::borrow::Cow;
 
-const CHANGED_BEFORE: Failure = Failure(Cow::Borrowed(
-    "ERR a question about all keys can't follow a change in the same transaction on a node with several workers",
-));
+const CHANGED_BEFORE: &str = "ERR a question about all keys can't follow a change in the same transaction on a node with several workers, or with CLIENT ROLLBACK-ON-ERROR ON";
 
 /// A running transaction.
 #[derive(Debug)]
@@ -34,11 +31,11 @@ pub(crate) struct Running {
     out: Output,
     /// The reply exceeded the limit and was dropped.
     too_much: bool,
-    held: Option<HeldExec>,
+    pub(super) held: Option<HeldExec>,
     /// `COMMIT` runs it: its commands carry their databases, and monitors have seen them.
     pub(super) begun: bool,
-    /// A watched key was touched.
-    dirty: bool,
+    /// A watched key was touched, or an error has undone it.
+    pub(super) dirty: bool,
     pub(super) watcher: WatchId,
     pub(super) watched: Vec<KeyName>,
     /// The database that its commands select.
@@ -154,6 +151,10 @@ impl Front {
         let start = reply.out.mark();
         reply.array(running.batch.requests.len());
         if self.run_list(now, exec, &mut running, start, reply.out) {
+            if let Some(why) = undoing::undo(self, &mut running) {
+                reply.out.truncate(start);
+                reply.error(&why);
+            }
             self.kernel.serve_waiters(now);
             let header = running.header;
             self.finish_running(now, running);
@@ -271,12 +272,15 @@ impl Front {
         &mut self,
         now: Now,
         mut running: Running,
-        out: Output,
+        mut out: Output,
         fx: &mut Effects<Message>,
     ) {
+        if let Some(why) = undoing::undo(self, &mut running) {
+            out = Output::default();
+            Reply::new(&mut out, false).error(&why);
+        }
         let held = running.held.take();
         let header = running.header;
-        let (held, out) = undoing::undo_if_failed(self, &running, held, out);
         self.finish_running(now, running);
         if let Some(held) = held {
             self.kernel.release_held(held, now, &header, out);
@@ -434,15 +438,14 @@ impl Front {
         out: &mut Output,
     ) -> bool {
         let spec = self.table.spec(header.command);
-        let several = self.kernel.placement().workers() > 1;
         let queued = spec.flags.queued();
         let refused = match (queued, held) {
             (Queued::Refused, _) => {
                 Some("ERR MONITOR isn't allowed for DENY BLOCKING client".into())
             }
             (Queued::Counts, Some(held)) => return self.count_held(now, exec, header, held, out),
-            (_, Some(held)) if several && held.has_changes() && looks_at_all_keys(spec) => {
-                Some(CHANGED_BEFORE)
+            (_, Some(held)) if held.has_changes() && looks_at_all_keys(spec) => {
+                Some(CHANGED_BEFORE.into())
             }
             _ => None,
         };

@@ -284,6 +284,12 @@ impl Front {
             }
             return;
         };
+        if let Some(why) = begun.given_up.as_ref().map(given_up) {
+            Reply::new(out, step.header.resp3).error(&why);
+            self.put_begun(conn, begun);
+            self.end_with_transaction(&step);
+            return self.transactions.keep(step.batch);
+        }
         let start = out.mark();
         let version = self.kernel.keyspaces().version();
         let wrote = match step.runs {
@@ -362,7 +368,13 @@ impl Front {
             Some(held) => self.kernel.copy_held(open, held, now),
             None => self.kernel.copy_here(open, &step.taken, touch, now),
         }
+        self.end_with_transaction(step);
+    }
+
+    /// The watches of a command's keys end with its transaction.
+    fn end_with_transaction(&mut self, step: &Step) {
         if step.watcher.is_some()
+            && !step.is_copied
             && let Some(connection) = self.connection(step.header.conn)
         {
             let names = step.taken.iter().cloned();

@@ -7,10 +7,8 @@ use super::super::Front;
 use super::super::connection::Connection;
 use super::discarded;
 use super::run::Running;
-use rufous_base::Output;
-use rufous_command::{Failure, Reply};
+use rufous_command::Failure;
 use rufous_kernel::Batch;
-use rufous_kernel::worker::HeldExec;
 use std::borrow::Cow;
 
 const LATTICE_STAYS: Failure = Failure(Cow::Borrowed(
@@ -66,30 +64,23 @@ pub(super) fn refused(front: &Front, queued: &mut Batch) -> Option<Failure> {
     has_lattice.then(|| discarded(&LATTICE_STAYS))
 }
 
-/// The reply of a transaction: if a command has failed whose error undoes all, nothing else stays.
-pub(super) fn undo_if_failed(
-    front: &mut Front,
-    running: &Running,
-    held: Option<HeldExec>,
-    out: Output,
-) -> (Option<HeldExec>, Output) {
+/// Why nothing of a transaction stays, if a command has failed whose error undoes all.
+pub(super) fn undo(front: &mut Front, running: &mut Running) -> Option<Failure> {
     let Errors::Undo {
         first: Some(first),
         db,
     } = &running.errors
     else {
-        return (held, out);
+        return None;
     };
-    let Some(mut held) = held else {
-        // It has no keys.
-        return (held, out);
-    };
-    held.undo();
+    let why = String::from_utf8_lossy(first).into_owned();
     if let Some(connection) = front.connection(running.header.conn) {
         connection.db = *db;
     }
-    let why = String::from_utf8_lossy(first).into_owned();
-    let mut out = Output::default();
-    Reply::new(&mut out, false).error(&discarded(&why.into()));
-    (Some(held), out)
+    if let Some(held) = &mut running.held {
+        held.undo();
+    }
+    // It counts as rolled back.
+    running.dirty = true;
+    Some(discarded(&why.into()))
 }

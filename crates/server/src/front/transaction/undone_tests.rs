@@ -64,6 +64,13 @@ fn an_error_undoes_all_that_a_transaction_has_done() {
         rig.check("GET n", "$1\r\n1\r\n");
         assert_eq!(exec(&mut rig, client, &[]), "*0\r\n");
         assert_eq!(exec(&mut rig, client, &["PING"]), "*1\r\n+PONG\r\n");
+        // Changes that may be undone are not looked for among all keys.
+        let all = exec(&mut rig, client, &["SET z 1", "KEYS *"]);
+        assert!(
+            all.contains("a question about all keys can't follow a change"),
+            "{all}"
+        );
+        rig.check("EXISTS z", ":0\r\n");
         rig.check_on(client, "RESET", "+RESET\r\n");
         assert!(exec(&mut rig, client, &["INCR list", "SET e 1"]).starts_with("*2\r\n-WRONGTYPE"));
         rig.check("GET e", "$1\r\n1\r\n");
@@ -108,10 +115,30 @@ fn commit_is_undone_likewise_and_lattice_keys_are_refused() {
         rig.check_on(client, "INCR b", ":1\r\n");
         rig.check("RPUSH b x", ":1\r\n");
         assert_eq!(rig.run_on(client, "COMMIT"), WRONG);
+        let info = rig.run("INFO keyspaces");
+        assert!(
+            info.contains("transactions_committed:0\r\ntransactions_rolled_back:1\r\n"),
+            "{info}"
+        );
         rig.check("EXISTS a", ":0\r\n");
         let refused = exec(&mut rig, client, &["SET l:a 1", "SET a 1"]);
         let why = "-EXECABORT Transaction discarded because of: with CLIENT ROLLBACK-ON-ERROR ON a transaction has keys of regime strict alone\r\n";
         assert_eq!(refused, why);
         rig.check("EXISTS a l:a", ":0\r\n");
+    }
+}
+
+#[test]
+fn databases_stay_selected_without_keys_too() {
+    for workers in [1, 3] {
+        let mut rig = Rig::new(workers);
+        let client = rig.connect(workers - 1);
+        rig.check_on(client, "CLIENT ROLLBACK-ON-ERROR ON", "+OK\r\n");
+        let undone = exec(&mut rig, client, &["SELECT 5", "SELECT 99"]);
+        assert_eq!(
+            undone,
+            "-EXECABORT Transaction discarded because of: DB index is out of range\r\n"
+        );
+        assert!(rig.run_on(client, "CLIENT INFO").contains(" db=0 "));
     }
 }

@@ -56,6 +56,12 @@ pub static CROSSSLOT: SessionCommand = SessionCommand {
         if connection.transaction.is_open() || connection.transaction.is_begun() {
             return Err("ERR CLIENT CROSSSLOT inside a transaction is not allowed".into());
         }
+        if connection.transaction.watches() {
+            return Err(
+                "ERR CLIENT CROSSSLOT is not allowed while keys are watched: send UNWATCH first"
+                    .into(),
+            );
+        }
         connection.crosses_slots = crosses;
         reply.ok();
         Ok(())

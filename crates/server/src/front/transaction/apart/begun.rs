@@ -4,6 +4,7 @@
 use super::watches::{Far, NEVER, Watches};
 use super::{Apart, OTHER_VERSION, Waiting, in_db, refused};
 use crate::front::Message;
+use crate::front::transaction::begun::given_up;
 use crate::front::transaction::step::Step;
 use rufous_base::slot::slot_of;
 use rufous_base::{ConnId, Effects, Output};
@@ -105,6 +106,10 @@ fn run_fetched(
     let Some(mut begun) = apart.front.take_begun(conn) else {
         return Ok(());
     };
+    if let Some(why) = begun.given_up.as_ref().map(given_up) {
+        apart.front.put_begun(conn, begun);
+        return Err(why);
+    }
     let kernel = &mut apart.front.kernel;
     let copied = fetched.into_iter().try_for_each(|(key, fetched)| {
         let fetched = fetched.ok_or(Failure::from(TOO_LARGE))?;

@@ -164,6 +164,9 @@ impl Apart<'_> {
             let (header, args, _) = queued.parts(index);
             let spec = self.front.table.spec(header.command);
             if spec.flags.has(Flags::SELECT) {
+                if let Some(why) = options::database(args.get(1)).err().filter(|_| undoes) {
+                    return Err(discarded(&why));
+                }
                 composer.add_known(&selected(&args, exec.resp3));
                 continue;
             }

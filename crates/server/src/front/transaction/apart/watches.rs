@@ -28,7 +28,7 @@ pub(in super::super) struct Far {
 }
 
 impl Far {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in super::super) fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
