@@ -96,7 +96,6 @@ pub struct Composer {
     plan: Plan,
     /// Where commands are executed together.
     together: Option<Together>,
-    has_once: bool,
 }
 
 /// Commands that are executed together.
@@ -125,7 +124,6 @@ impl Composer {
                 is_list,
             },
             together: is_together.then(Together::default),
-            has_once: false,
         }
     }
 
@@ -139,13 +137,6 @@ impl Composer {
         let at = (slot_of(key), at);
         body::put(&mut self.body, at, deed, [key].into_iter());
         self.keys.entry(key.into()).or_default();
-    }
-
-    /// Likewise, unless one was added before.
-    pub fn add_once(&mut self, at: At, deed: Deed, key: &[u8]) {
-        if !std::mem::replace(&mut self.has_once, true) {
-            self.add_deed(at, deed, key);
-        }
     }
 
     /// Adds a command; `keys`: its arguments that are keys, with their databases; `writes`: it may change them.

@@ -210,3 +210,27 @@ fn what_has_no_slot_is_refused() {
     watches.add_deed(AT, Deed::Watch { watcher: 1 }, &key);
     assert_eq!(watches.finish().map(|_| ()), Err(Refusal::TooLarge));
 }
+
+/// Whether there is memory for a key is asked for a command that takes some, whichever comes last.
+#[test]
+fn a_gathered_key_is_named_with_a_command_that_takes_memory() {
+    for names in [["set", "expire"], ["expire", "set"]] {
+        let mut composer = Composer::new(true, true);
+        for name in names {
+            let what = What {
+                name,
+                grows: name == "set",
+                ..what(Shape::Whole)
+            };
+            let added = with(&[name, "a", "1"], |args| {
+                composer.add(AT, &what, args, &in_db(&[1]))
+            });
+            assert_eq!(added, Ok(()));
+        }
+        let (body, ..) = composer.finish().expect("small");
+        let all = body::commands(&body).expect("a body");
+        let gathered = all.iter().find(|command| command.deed == Deed::Gather);
+        let (start, len) = gathered.expect("the key").words[1];
+        assert_eq!(&body[start as usize..][..len as usize], b"set");
+    }
+}

@@ -337,3 +337,18 @@ fn a_watch_that_was_lost_before_begin_stays_lost() {
         are_forgotten(&mut nodes);
     }
 }
+
+/// Copies of keys of other nodes expire by the clock, not at once.
+#[test]
+fn a_deadline_within_it_is_in_the_future() {
+    let mut nodes = spread(&[1, 1, 1]);
+    for n in 0..12 {
+        let key = format!("d{n}");
+        let node = &mut nodes[n % 3];
+        assert_eq!(text(node.call(&["BEGIN"])), "OK");
+        assert_eq!(text(node.call(&["SET", &key, "v", "EX", "100"])), "OK");
+        assert_eq!(text(node.call(&["GET", &key])), "v");
+        node.call(&["COMMIT"]);
+        assert_eq!(text(node.call(&["GET", &key])), "v");
+    }
+}

@@ -4,7 +4,7 @@
 use crate::apart::{Client, are_forgotten, exec};
 use crate::node::{Node, connect_all, has_all_copies, number, settings};
 use crate::plain::{spread, text};
-use crate::redirected::ask;
+use crate::redirected::{ask, start};
 use rufous_coordinator::meeting::Meeting;
 use rufous_resp::reply::Reply;
 use rufous_server::cluster::Settings;
@@ -72,15 +72,7 @@ fn reads_of_keys_at_several_nodes_are_one_transaction_where_that_is_set() {
 
 #[test]
 fn a_connection_to_the_redirecting_port_may_use_keys_of_several_slots() {
-    let meeting = Meeting::default();
-    let settings = || Settings {
-        clients: Some(([127, 0, 0, 1], 0).into()),
-        ..settings(&meeting)
-    };
-    let mut nodes = vec![Node::start(2, settings())];
-    nodes[0].until("it has all slots", |info| info["cluster_epoch"] == "1");
-    nodes.push(Node::start(1, settings()));
-    connect_all(&mut nodes);
+    let mut nodes = start();
     let door = nodes[1].door();
     assert!(ask(door, "MSET a 1 b 2").starts_with("-CROSSSLOT "));
     let mut client = Client::at(door);
@@ -92,6 +84,10 @@ fn a_connection_to_the_redirecting_port_may_use_keys_of_several_slots() {
     );
     assert_eq!(text(call(&mut client, &["MSET", "a", "1", "b", "2"])), "OK");
     assert_eq!(text(call(&mut client, &["GET", "b"])), "2");
+    assert_eq!(text(call(&mut client, &["WATCH", "a"])), "OK");
+    let watches = text(call(&mut client, &["CLIENT", "CROSSSLOT", "OFF"]));
+    assert!(watches.contains("send UNWATCH first"), "{watches}");
+    assert_eq!(text(call(&mut client, &["UNWATCH"])), "OK");
     assert_eq!(text(call(&mut client, &["MULTI"])), "OK");
     let inside = text(call(&mut client, &["CLIENT", "CROSSSLOT", "OFF"]));
     assert_eq!(inside, "QUEUED");
@@ -159,6 +155,10 @@ fn an_error_undoes_a_transaction_where_the_client_wants_that() {
         assert_eq!(node.call(&["EXISTS", &a, &b, &c]), Reply::Integer(0));
         let pairs: [&[&str]; 2] = [&["SET", &a, "1"], &["MSET", &b, "1", &c]];
         let undone = text(exec(node, &pairs));
+        assert!(undone.starts_with("EXECABORT "), "{undone}");
+        assert_eq!(node.call(&["EXISTS", &a, &b, &c]), Reply::Integer(0));
+        let selects: [&[&str]; 3] = [&["SET", &a, "1"], &["SELECT", "99"], &["SET", &b, "1"]];
+        let undone = text(exec(node, &selects));
         assert!(undone.starts_with("EXECABORT "), "{undone}");
         assert_eq!(node.call(&["EXISTS", &a, &b, &c]), Reply::Integer(0));
         // Without an error, each command has its reply.

@@ -24,8 +24,8 @@ pub(crate) fn try_ask(at: SocketAddr, request: &str) -> Option<String> {
     Some(reply.strip_suffix("+OK\r\n").expect("the end").to_owned())
 }
 
-#[test]
-fn a_client_finds_its_key_by_what_any_node_says() {
+/// Two nodes with ports that redirect. The first has all slots.
+pub(crate) fn start() -> Vec<Node> {
     let meeting = Meeting::default();
     let settings = || Settings {
         clients: Some(([127, 0, 0, 1], 0).into()),
@@ -35,6 +35,12 @@ fn a_client_finds_its_key_by_what_any_node_says() {
     nodes[0].until("it has all slots", |info| info["cluster_epoch"] == "1");
     nodes.push(Node::start(1, settings()));
     connect_all(&mut nodes);
+    nodes
+}
+
+#[test]
+fn a_client_finds_its_key_by_what_any_node_says() {
+    let nodes = start();
     let doors = [nodes[0].door(), nodes[1].door()];
     for key in ["a", "b", "c"] {
         let moved = ask(doors[1], &format!("SET {key} 1"));

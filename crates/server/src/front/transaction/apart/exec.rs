@@ -146,6 +146,7 @@ impl Apart<'_> {
             return Err(discarded(&CANNOT_UNDO));
         }
         let mut composer = Composer::new(true, undoes || self.is_together(queued));
+        let mut marks = undoes;
         if let Watches::End {
             watcher, keys, far, ..
         } = watches
@@ -182,9 +183,10 @@ impl Apart<'_> {
             let mut found = Vec::new();
             spec.keys.find(&args, header.db, &mut found);
             self.check(spec, &header, &args, &found)?;
-            if let Some((_, first)) = found.first().filter(|_| undoes) {
+            // One of the deeds is enough.
+            if let Some((_, first)) = found.first().filter(|_| std::mem::take(&mut marks)) {
                 let key = args.get(*first as usize);
-                composer.add_once(in_db(header.db), Deed::Undoes, key);
+                composer.add_deed(in_db(header.db), Deed::Undoes, key);
             }
             let at = At {
                 resp3: exec.resp3,
