@@ -27,6 +27,7 @@ pub mod limits;
 pub mod output;
 pub mod rng;
 pub mod slot;
+pub mod table;
 pub mod time;
 
 pub use actor::{

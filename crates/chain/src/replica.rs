@@ -21,6 +21,7 @@ use crate::message::{Envelope, Message};
 use crate::peer::Peer;
 use crate::planted::{self, Planted};
 use crate::slot::{Out, SlotChain};
+use rufous_base::table::SlotTable;
 use rufous_mapping::planner::Copy;
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -70,7 +71,7 @@ pub struct Replica {
     incarnation: u64,
     /// The mapping in force.
     mapping: Option<Arc<Mapping>>,
-    slots: BTreeMap<u16, SlotChain>,
+    slots: SlotTable<SlotChain>,
     /// Slots of which a copy is being made.
     copied: BTreeSet<u16>,
     /// Slots with data here that has to be dropped: some of them may not be among `slots` any more.
@@ -126,7 +127,7 @@ impl Replica {
             workers,
             incarnation,
             mapping: None,
-            slots: BTreeMap::new(),
+            slots: SlotTable::default(),
             copied: BTreeSet::new(),
             cleared: BTreeSet::new(),
             taught: Vec::new(),
@@ -180,7 +181,7 @@ impl Replica {
     /// of it, and the embedder has to ensure that (`slot/unsound.rs` says why).
     pub fn learn_anew(&mut self, slot: u16) -> bool {
         let me = self.me;
-        let known = self.slots.get_mut(&slot);
+        let known = self.slots.get_mut(slot);
         let Some(known) = known.filter(|slot| slot.chain.names(me)) else {
             return true;
         };
@@ -196,15 +197,15 @@ impl Replica {
     }
 
     fn entry(&mut self, slot: u16) -> &mut SlotChain {
-        let entry = self.slots.entry(slot);
-        entry.or_insert_with(|| SlotChain::new(slot, self.me))
+        let make = || SlotChain::new(slot, self.me);
+        self.slots.get_or_insert_with(slot, make)
     }
 
     /// Position of a write that the head has executed: its reply may be sent when
     /// [`Replica::settled`] has reached it.
     pub fn append(&mut self, slot: u16, effect: Arc<[u8]>, store: &mut impl Store) -> u64 {
         let mut out = Out::new();
-        if let Some(known) = self.slots.get_mut(&slot) {
+        if let Some(known) = self.slots.get_mut(slot) {
             known.append(effect, store, &mut out);
             self.position += 1;
             self.waiting.push_back((self.position, slot, known.seq));
@@ -230,7 +231,7 @@ impl Replica {
             // Since the node's start, the cluster has not taken it back yet.
             return Err(Refused::NotYet);
         }
-        let Some(known) = self.slots.get(&slot) else {
+        let Some(known) = self.slots.get(slot) else {
             return Err(Refused::Elsewhere(None));
         };
         if known.chain.head() != Some(self.me) {
@@ -264,7 +265,7 @@ impl Replica {
 
     /// This node's copy of a slot, if all of the slot's data is here.
     pub fn copy_of(&self, slot: u16) -> Option<Copy> {
-        self.slots.get(&slot)?.copy_here()
+        self.slots.get(slot)?.copy_here()
     }
 
     /// The position of the last write.
@@ -289,9 +290,9 @@ impl Replica {
             // The sender may be the last peer that had to know an epoch.
             self.activate_at = self.activate_at.map(|_| mono_us);
             // It could not take messages about these epochs before.
-            for (number, slot) in &self.slots {
+            for (number, slot) in self.slots.iter() {
                 let news = (before + 1..=envelope.epoch).contains(&slot.chain.since);
-                if news && self.peer_at(from.node, *number) == from {
+                if news && self.peer_at(from.node, number) == from {
                     slot.tell(Some(from.node), &mut out);
                 }
             }
@@ -325,7 +326,7 @@ impl Replica {
         let Some((number, since)) = message.chain() else {
             return;
         };
-        let Some(slot) = self.slots.get_mut(&number).filter(|slot| {
+        let Some(slot) = self.slots.get_mut(number).filter(|slot| {
             slot.chain.since == since || planted::is(Planted::OldChainTaken) && slot.is_member()
         }) else {
             return;
@@ -369,7 +370,7 @@ impl Replica {
         // Missing leases are asked for now: slots wait for them.
         self.ask_at = 0;
         let mut out = Out::new();
-        for slot in self.slots.values() {
+        for (_, slot) in self.slots.iter() {
             slot.tell(Some(peer), &mut out);
         }
         self.send(out);
@@ -392,7 +393,7 @@ impl Replica {
             match until.filter(|_| !planted::is(Planted::NotOutwaited)) {
                 None => {
                     slot.activate(&mut out);
-                    self.changed.insert(*number);
+                    self.changed.insert(number);
                 }
                 Some(until) => {
                     let at = self.activate_at.get_or_insert(until);
@@ -418,7 +419,7 @@ impl Replica {
                 continue;
             }
             self.cleared.remove(&number);
-            if let Some(slot) = self.slots.get_mut(&number) {
+            if let Some(slot) = self.slots.get_mut(number) {
                 slot.on_clear(store, &mut out);
                 if slot.learns().is_some() {
                     self.copied.insert(number);
@@ -428,7 +429,7 @@ impl Replica {
         let mut last = self.next_worked;
         for number in some_from(&self.copied, self.next_worked, most) {
             last = number;
-            let slot = self.slots.get_mut(&number);
+            let slot = self.slots.get_mut(number);
             let slot = slot.and_then(|slot| slot.learns().map(|to| (slot, to)));
             let goes_on =
                 slot.is_some_and(|(slot, to)| !has_room(to) || slot.copy(store, &mut out));
@@ -483,7 +484,7 @@ impl Replica {
 
     fn settle(&mut self) {
         while let Some(&(position, slot, seq)) = self.waiting.front() {
-            if self.slots.get(&slot).is_some_and(|slot| slot.acked < seq) {
+            if self.slots.get(slot).is_some_and(|slot| slot.acked < seq) {
                 self.settled = position - 1;
                 return;
             }

@@ -3,7 +3,7 @@
 use rufous_base::ConnId;
 use rufous_mapping::{Mapping, NodeNo};
 use rufous_wire::message::Learned;
-use rufous_wire::{Class, Envelope};
+use rufous_wire::{Body, Class, Envelope};
 use std::sync::Arc;
 
 /// Identifies a session with a node among earlier and later ones: the time when it was established,
@@ -59,4 +59,20 @@ pub enum Heard {
     Up(NodeNo),
     Down(NodeNo),
     Message(NodeNo, Box<Envelope>),
+}
+
+impl Heard {
+    /// Whether it is a message about chains or of transactions: several of them have their effects together.
+    pub fn is_for_kernel(&self) -> bool {
+        let Self::Message(_, envelope) = self else {
+            return false;
+        };
+        let is_of_requests = |body: &Body| {
+            matches!(
+                body,
+                Body::Requests(_) | Body::EndWaits(_) | Body::Replies(_) | Body::Gossip(_)
+            )
+        };
+        !envelope.body.as_ref().is_some_and(is_of_requests)
+    }
 }

@@ -364,7 +364,7 @@ impl<P: Program> Worker<P> {
             Message::Replicate(bytes) => self.lattice.on_replicate(now, bytes, &mut store!(self)),
             Message::Told(no, bytes) => self.lattice.on_told(now, no, bytes, &mut store!(self)),
             Message::Draining(note) => self.on_draining(now, from, note),
-            Message::Letter(from, letter) => self.on_letter(now, from, *letter),
+            Message::Letter(from, letter) => self.linear.on_letter(from, *letter),
             Message::Post(letter) => Heads { worker: self }.post(*letter),
             Message::Note(note) => {
                 self.on_note(now, from, *note);

@@ -81,9 +81,9 @@ impl Replica {
     fn leave(&mut self, slots: Range<u16>, chain: &Chain, store: &mut impl Store) {
         let known = self.slots.range(slots);
         let known = known.filter(|(_, slot)| slot.chain != *chain);
-        let known: Vec<u16> = known.map(|(number, _)| *number).collect();
+        let known: Vec<u16> = known.map(|(number, _)| number).collect();
         for number in known {
-            if let Some(mut slot) = self.slots.remove(&number) {
+            if let Some(mut slot) = self.slots.remove(number) {
                 slot.end_copy(store);
                 self.cleared.insert(number);
                 self.changed.insert(number);
@@ -99,46 +99,46 @@ impl Replica {
             members.len() > 1 && members.last() == Some(&self.me)
         };
         let last = self.slots.iter().filter(|(_, slot)| is_last(slot));
-        let unwanted = last.filter(|(slot, _)| !mapping.ring.owners(**slot).contains(&self.me));
-        unwanted.map(|(slot, _)| *slot).collect()
+        let unwanted = last.filter(|(slot, _)| !mapping.ring.owners(*slot).contains(&self.me));
+        unwanted.map(|(slot, _)| slot).collect()
     }
 
     /// Acknowledged writes are not lost with their slots, although earlier writes to other slots
     /// may still wait.
     fn forget_what_is_acknowledged(&mut self) {
         let slots = &self.slots;
-        let acked = |slot: &u16| slots.get(slot).map_or(0, |slot| slot.acked);
+        let acked = |slot: &u16| slots.get(*slot).map_or(0, |slot| slot.acked);
         self.waiting.retain(|(_, slot, seq)| *seq > acked(slot));
     }
 
     fn forget_what_was_left(&mut self) {
         let slots = &self.slots;
         // Others may go on without the last writes of this node.
-        let is_member = |slot: &u16| slots.get(slot).is_some_and(|slot| slot.is_member());
+        let is_member = |slot: &u16| slots.get(*slot).is_some_and(|slot| slot.is_member());
         let before = self.waiting.len();
         self.waiting.retain(|(_, slot, _)| is_member(slot));
         self.lost |= self.waiting.len() < before;
         let copies = |number: &u16| {
-            let slot = slots.get(number);
+            let slot = slots.get(*number);
             slot.is_some_and(|slot| slot.learns().is_some())
         };
         self.copied.retain(copies);
-        let is_broken = |number: &u16| slots.get(number).is_some_and(|slot| slot.is_broken());
+        let is_broken = |number: &u16| slots.get(*number).is_some_and(|slot| slot.is_broken());
         self.broken.retain(is_broken);
         let asked = slots
             .iter()
             .filter(|(_, slot)| slot.chain.phase != Phase::Acts);
-        self.asked = asked.map(|(number, _)| *number).collect();
+        self.asked = asked.map(|(number, _)| number).collect();
         let taught = slots
             .iter()
             .filter(|(_, slot)| slot.chain.learner.is_some());
-        self.taught = taught.map(|(number, _)| *number).collect();
+        self.taught = taught.map(|(number, _)| number).collect();
         let acting = self.slots.iter().filter(|(_, slot)| !slot.is_idle());
-        let peers = acting.flat_map(|(number, slot)| {
+        let mut peers = BTreeSet::new();
+        for (number, slot) in acting {
             let others = slot.chain.named().filter(|no| *no != self.me);
-            others.map(|no| self.peer_at(no, *number))
-        });
-        let peers: BTreeSet<_> = peers.collect();
+            peers.extend(others.map(|no| self.peer_at(no, number)));
+        }
         self.peers = peers;
     }
 }

@@ -17,7 +17,7 @@ pub struct Counts {
 impl Replica {
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
-        for slot in self.slots.values() {
+        for (_, slot) in self.slots.iter() {
             counts.open += u64::from(slot.is_open());
             counts.member += u64::from(slot.is_member());
             counts.whole += u64::from(slot.is_complete());
@@ -38,7 +38,7 @@ impl Replica {
             slot.is_open() && (has_all || self.is_granted(no, slot, mono_us))
         };
         let heads = self.slots.iter().filter(|(_, slot)| is_head(slot));
-        heads.filter(|(no, slot)| !serves(**no, slot)).count()
+        heads.filter(|(no, slot)| !serves(*no, slot)).count()
     }
 
     pub fn me(&self) -> NodeNo {
@@ -48,19 +48,19 @@ impl Replica {
     /// Whether this node, as the head of the slot's chain, has all of its data and orders its
     /// writes; with leases it serves the slot, too.
     pub fn is_open(&self, slot: u16) -> bool {
-        self.slots.get(&slot).is_some_and(|slot| slot.is_open())
+        self.slots.get(slot).is_some_and(|slot| slot.is_open())
     }
 
     /// Whether all writes that this node has of the slot are acknowledged, so that any member may
     /// serve reads.
     pub fn may_read(&self, slot: u16, mono_us: u64) -> bool {
-        let known = self.slots.get(&slot);
+        let known = self.slots.get(slot);
         known.is_some_and(|known| known.is_clean() && self.is_granted(slot, known, mono_us))
     }
 
     /// Whether this node is the head of a slot's chain in the mapping in force.
     pub fn is_head(&self, slot: u16) -> bool {
-        let known = self.slots.get(&slot);
+        let known = self.slots.get(slot);
         known.is_some_and(|known| known.chain.head() == Some(self.me))
     }
 
@@ -72,7 +72,7 @@ impl Replica {
             return Ok(());
         }
         let serves = self.serves(slot, mono_us);
-        let known = self.slots.get(&slot);
+        let known = self.slots.get(slot);
         match known.is_some_and(|known| known.is_member() && known.is_complete()) {
             true => serves.map_err(|_| Refused::NotYet),
             false => serves,
@@ -81,25 +81,25 @@ impl Replica {
 
     /// The nodes that have a copy of the slot, or make one.
     pub fn named(&self, slot: u16) -> Vec<NodeNo> {
-        let known = self.slots.get(&slot);
+        let known = self.slots.get(slot);
         known.map_or_else(Vec::new, |known| known.chain.named().collect())
     }
 
     /// Whether another node has a copy of the slot, or makes one.
     pub fn is_shared(&self, slot: u16) -> bool {
-        let known = self.slots.get(&slot);
+        let known = self.slots.get(slot);
         known.is_some_and(|known| known.chain.named().count() > 1)
     }
 
     /// Whether another member may have all of a slot.
     pub fn has_other_member(&self, slot: u16) -> bool {
-        let known = self.slots.get(&slot);
+        let known = self.slots.get(slot);
         known.is_some_and(|known| known.chain.members.len() > 1)
     }
 
     /// Whether writes to a slot are not acknowledged by all nodes that have copies.
     pub fn awaits_copies(&self, slot: u16) -> bool {
-        let known = self.slots.get(&slot);
+        let known = self.slots.get(slot);
         known.is_some_and(|known| known.acked < known.seq && known.chain.named().count() > 1)
     }
 
@@ -107,34 +107,44 @@ impl Replica {
     /// those that are not.
     pub fn unacknowledged(&self) -> impl Iterator<Item = (u16, u64, usize)> {
         let waits = self.slots.iter().filter(|(_, slot)| slot.acked < slot.seq);
-        waits.map(|(number, slot)| (*number, slot.acked, slot.unacked_bytes()))
+        waits.map(|(number, slot)| (number, slot.acked, slot.unacked_bytes()))
     }
 
     /// The size of the writes of a slot that are not acknowledged.
     pub fn unacknowledged_bytes(&self, slot: u16) -> usize {
-        let known = self.slots.get(&slot);
+        let known = self.slots.get(slot);
         known.map_or(0, |known| known.unacked_bytes())
+    }
+
+    /// The node that makes a copy of a slot, if this node has a part in its chain.
+    pub fn learner(&self, slot: u16) -> Option<NodeNo> {
+        self.slots.get(slot)?.chain.learner
+    }
+
+    /// The epoch since which the chain of a slot is unchanged, if this node has a part in it.
+    pub fn since(&self, slot: u16) -> Option<u64> {
+        self.slots.get(slot).map(|known| known.chain.since)
     }
 
     /// The last write of a slot here, and 0 if this node is not in its chain.
     pub fn last_write(&self, slot: u16) -> u64 {
-        self.slots.get(&slot).map_or(0, |known| known.seq)
+        self.slots.get(slot).map_or(0, |known| known.seq)
     }
 
     /// The last write of a slot that all members behind this one have acknowledged, if this node is
     /// a member.
     pub fn acknowledged(&self, slot: u16) -> Option<u64> {
-        let known = self.slots.get(&slot).filter(|known| known.is_member());
+        let known = self.slots.get(slot).filter(|known| known.is_member());
         known.map(|known| known.acked)
     }
 
     pub fn is_member(&self, slot: u16) -> bool {
-        self.slots.get(&slot).is_some_and(|slot| slot.is_member())
+        self.slots.get(slot).is_some_and(|slot| slot.is_member())
     }
 
     /// Whether there may be partial data of a slot.
     pub fn has_part(&self, slot: u16) -> bool {
-        let known = self.slots.get(&slot);
+        let known = self.slots.get(slot);
         self.cleared.contains(&slot)
             || known.is_some_and(|slot| !slot.is_complete() && !slot.never_acted())
     }
@@ -159,11 +169,11 @@ impl Replica {
     /// no write in them; with the epochs of their chains.
     pub fn synced(&self) -> impl Iterator<Item = (u16, NodeNo, u64)> {
         let synced = self.taught.iter().filter_map(|number| {
-            let slot = self.slots.get(number)?;
+            let slot = self.slots.get(*number)?;
             Some((*number, slot.synced()?, slot.chain.since))
         });
         let leaving = self.leaving.iter().filter_map(|number| {
-            let slot = self.slots.get(number)?;
+            let slot = self.slots.get(*number)?;
             // A broken slot waits only for being left.
             let may_leave = slot.is_broken() || !self.waits_in(*number);
             may_leave.then_some((*number, self.me, slot.chain.since))
@@ -174,7 +184,7 @@ impl Replica {
     /// What this node has of the slots of whose chains no node acts.
     pub fn held(&self) -> impl Iterator<Item = (u16, Option<Copy>)> {
         let never = |number: &u16| {
-            let slot = self.slots.get(number).filter(|_| self.keeps_all);
+            let slot = self.slots.get(*number).filter(|_| self.keeps_all);
             slot.is_some_and(|slot| slot.never_acted())
                 .then_some(Copy::NEVER_ACTED)
         };
@@ -184,7 +194,7 @@ impl Replica {
 
     /// Whether a write that this node executed as a slot's head is not acknowledged yet.
     fn waits_in(&self, number: u16) -> bool {
-        let acked = self.slots.get(&number).map_or(0, |slot| slot.acked);
+        let acked = self.slots.get(number).map_or(0, |slot| slot.acked);
         let mut waiting = self.waiting.iter();
         waiting.any(|(_, slot, seq)| *slot == number && *seq > acked)
     }

@@ -358,7 +358,7 @@ impl ChainHost {
         };
         for (to, envelope) in replica.take_messages() {
             let slot = slot_of(&envelope.message);
-            let learner = slot.and_then(|slot| replica.mapping()?.chains.of(slot).learner);
+            let learner = slot.and_then(|slot| replica.learner(slot));
             let said = Said {
                 learning: learner.is_some_and(|no| no == to.node || no == replica.me()),
                 to,

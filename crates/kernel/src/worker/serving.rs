@@ -39,7 +39,7 @@ impl<P: Program> Worker<P> {
         self.take_up(now);
     }
 
-    /// Handles a message of a worker of another node.
+    /// A message of a worker of another node. Call [`Worker::settle_peers`] after the last one that has come with it.
     pub fn on_peer(&mut self, now: Now, from: Peer, envelope: Envelope) {
         let slot = envelope.message.chain().map(|(slot, _)| slot);
         if let Some(chains) = &mut self.chains {
@@ -52,7 +52,12 @@ impl<P: Program> Worker<P> {
                 .is_some_and(|chains| chains.is_head(slot));
             self.linear.on_copied(slot, is_head, &self.shard);
         }
+    }
+
+    /// Does what messages of other nodes have made possible. Call [`Worker::settle`] after it.
+    pub fn settle_peers(&mut self, now: Now) {
         self.settle_chains(now);
+        Heads { worker: self }.read_letters(now);
     }
 
     /// The members that cannot write now, as they announce, and why. To be called periodically.

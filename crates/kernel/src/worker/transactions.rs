@@ -46,9 +46,9 @@ impl<P: Program> Worker<P> {
         self.linear.waiting()
     }
 
-    /// A letter of a worker of another node.
-    pub fn on_letter(&mut self, now: Now, from: NodeNo, letter: Letter) {
-        Heads { worker: self }.on_letter(now, from, letter);
+    /// A letter of a worker of another node. Call [`Worker::settle_peers`] after the last one that has come with it.
+    pub fn on_letter(&mut self, from: NodeNo, letter: Letter) {
+        self.linear.on_letter(from, letter);
     }
 
     /// Letters for workers of other nodes.

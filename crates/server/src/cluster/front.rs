@@ -181,8 +181,21 @@ impl Front {
             if heard.is_empty() {
                 return;
             }
+            let mut is_open = false;
             for heard in heard {
+                if heard.is_for_kernel() {
+                    self.hear(now, heard, fx);
+                    is_open = true;
+                    continue;
+                }
+                if std::mem::take(&mut is_open) {
+                    self.settle_heard(now, fx);
+                }
                 self.hear(now, heard, fx);
+                self.carry_out_forwarding(now, fx);
+            }
+            if is_open {
+                self.settle_heard(now, fx);
             }
         }
     }
@@ -236,11 +249,10 @@ impl Front {
                     Some(Body::Gossip(gossip)) => {
                         self.hear_gossip(now, no, (from, &gossip.batch), fx);
                     }
-                    _ => self.hear_of_chains(now, no, *envelope, fx),
+                    _ => self.hear_of_chains(now, no, *envelope),
                 }
             }
         }
-        self.carry_out_forwarding(now, fx);
     }
 
     /// Which of the connected nodes run blocking commands of others.

@@ -19,14 +19,8 @@ impl Front {
         self.deliver_outcomes(fx);
     }
 
-    /// A message of another node for the kernel.
-    pub(crate) fn hear_of_chains(
-        &mut self,
-        now: Now,
-        node: NodeNo,
-        envelope: Envelope,
-        fx: &mut Effects<Message>,
-    ) {
+    /// A message of another node for the kernel. [`Front::settle_heard`] follows the last one of several.
+    pub(crate) fn hear_of_chains(&mut self, now: Now, node: NodeNo, envelope: Envelope) {
         let Some(links) = self.links().filter(|links| !links.is_stopping()) else {
             return;
         };
@@ -39,7 +33,7 @@ impl Front {
             return;
         }
         if let Some(Body::Letter(letter)) = &envelope.body {
-            return self.hear_letter(now, node, letter, fx);
+            return self.hear_letter(node, letter);
         }
         match envelope {
             Envelope {
@@ -53,7 +47,14 @@ impl Front {
             }
             envelope => self.hear_of_chain(now, node, envelope),
         }
+    }
+
+    /// Lets the kernel go on after messages of other nodes.
+    pub(crate) fn settle_heard(&mut self, now: Now, fx: &mut Effects<Message>) {
+        self.kernel.settle_peers(now);
         self.deliver_outcomes(fx);
+        self.settle_kernel(now, fx);
+        self.carry_out_forwarding(now, fx);
     }
 
     fn hear_of_chain(&mut self, now: Now, node: NodeNo, envelope: Envelope) {
@@ -64,13 +65,7 @@ impl Front {
     }
 
     /// A message of a transaction over slots.
-    fn hear_letter(
-        &mut self,
-        now: Now,
-        node: NodeNo,
-        letter: &wire::Letter,
-        fx: &mut Effects<Message>,
-    ) {
+    fn hear_letter(&mut self, node: NodeNo, letter: &wire::Letter) {
         let place = |slot: u32, since| match slot.checked_sub(1) {
             Some(slot) => Place::Slot {
                 slot: slot as u16,
@@ -81,10 +76,7 @@ impl Front {
         let from = place(letter.from_slot, letter.from_since);
         let to = place(letter.to_slot, letter.to_since);
         match Letter::read(from, to, &letter.message) {
-            Some(letter) => {
-                self.kernel.on_letter(now, node, letter);
-                self.settle_kernel(now, fx);
-            }
+            Some(letter) => self.kernel.on_letter(node, letter),
             None => self.counters.peer_messages_unused += 1,
         }
     }

@@ -89,7 +89,7 @@ impl ChainHost {
     /// For a slot of which this node takes writes now: the epoch since which its chain is unchanged.
     pub(in crate::worker) fn takes_since(&self, now: Now, slot: u16) -> Option<u64> {
         self.serves(now, slot, Needs::Write).ok()?;
-        Some(self.mapping()?.chains.of(slot).since)
+        self.replica.as_ref()?.since(slot)
     }
 
     /// Keeps what depends on these slots until all copies have their writes.
@@ -112,8 +112,9 @@ impl ChainHost {
         if !self.withheld.is_empty() {
             let replica = self.replica.as_ref();
             let last = |slot| replica.map_or(0, |replica| replica.last_write(slot));
-            self.withheld.on_append(last);
-            self.release_all();
+            for slot in self.withheld.on_append(last) {
+                self.release_of(slot);
+            }
         }
     }
 
@@ -126,13 +127,17 @@ impl ChainHost {
     /// The chain of a slot may have progressed: so many bytes of its writes waited before.
     pub(super) fn release(&mut self, slot: u16, waited: usize) {
         let bytes = waited.saturating_sub(self.waiting_bytes(slot));
-        let acknowledged = self.acknowledged(slot);
-        if let Some(acknowledged) = acknowledged {
+        if let Some(acknowledged) = self.acknowledged(slot) {
             self.late.on_acknowledged(slot, acknowledged, bytes);
         }
+        self.release_of(slot);
+    }
+
+    fn release_of(&mut self, slot: u16) {
         if is_of_worker() {
             self.release_all();
         } else if !self.withheld.is_empty() {
+            let acknowledged = self.acknowledged(slot);
             self.withheld.on_acknowledged(slot, acknowledged);
         }
     }

@@ -102,9 +102,11 @@ impl Withheld {
         }
     }
 
-    /// What has been written so far is in the chains: `last` is the last write of a slot.
-    pub(super) fn on_append(&mut self, last: impl Fn(u16) -> u64) {
-        for slot in self.open.drain(..) {
+    /// What has been written so far is in the chains: `last` is the last write of a slot. Returns the slots whose items know
+    /// by now what they wait for; it may be acknowledged already.
+    pub(super) fn on_append(&mut self, last: impl Fn(u16) -> u64) -> Vec<u16> {
+        let slots = std::mem::take(&mut self.open);
+        for slot in slots.iter().copied() {
             let Some(line) = self.lines.get_mut(&slot) else {
                 continue;
             };
@@ -113,6 +115,7 @@ impl Withheld {
             let write = Some(last(slot));
             open.for_each(|place| place.write = write);
         }
+        slots
     }
 
     /// The chain of a slot has acknowledged its writes up to this one; `None`: this node is not in

@@ -25,15 +25,6 @@ pub(in crate::worker) struct Heads<'w, P: Program> {
     pub(in crate::worker) worker: &'w mut Worker<P>,
 }
 
-/// For the embedder.
-impl<P: Program> Heads<'_, P> {
-    /// A letter of a worker of another node.
-    pub(in crate::worker) fn on_letter(&mut self, now: Now, from: NodeNo, letter: Letter) {
-        self.worker.linear.inbox.push_back((from, letter));
-        self.read_letters(now);
-    }
-}
-
 /// Letters.
 impl<P: Program> Heads<'_, P> {
     /// Posts what an origin of this worker has put out.

@@ -167,7 +167,8 @@ impl Pair {
         let bytes = letter.write();
         let letter = Letter::read(letter.from, letter.to, &bytes).expect("a letter");
         let to = usize::from(to.node.0);
-        self.workers[to].on_letter(self.now, NodeNo(from as u16), letter);
+        self.workers[to].on_letter(NodeNo(from as u16), letter);
+        self.workers[to].settle_peers(self.now);
         self.turn();
         true
     }

@@ -29,7 +29,9 @@ fn a_node_keeps_what_all_its_slots_record_at_the_same_time() {
             pair.turn_once();
             for (from, Posted { to, letter }) in std::mem::take(&mut pair.letters) {
                 let from = NodeNo(from as u16);
-                pair.workers[usize::from(to.node.0)].on_letter(pair.now, from, letter);
+                let worker = &mut pair.workers[usize::from(to.node.0)];
+                worker.on_letter(from, letter);
+                worker.settle_peers(pair.now);
             }
         }
         pair.deliver_all();

@@ -305,7 +305,8 @@ pub(super) fn lease(rig: &mut Rig, from: NodeNo) {
             to: worker.into(),
             body: Some(granted.into()),
         };
-        front.hear_of_chains(now, from, envelope, &mut fx);
+        front.hear_of_chains(now, from, envelope);
+        front.settle_heard(now, &mut fx);
         rig.carry_out(at, fx);
     }
 }
@@ -350,7 +351,8 @@ pub(super) fn answer_for(rig: &mut Rig, from: NodeNo, slot: u16, since: u64) {
             to: worker.into(),
             body: Some(state.into()),
         };
-        front.hear_of_chains(now, from, envelope, &mut fx);
+        front.hear_of_chains(now, from, envelope);
+        front.settle_heard(now, &mut fx);
     }
 }
 
@@ -431,7 +433,8 @@ fn damage_is_shown() {
             to: worker.into(),
             body: Some(items.into()),
         };
-        front.hear_of_chains(now, other, envelope, &mut fx);
+        front.hear_of_chains(now, other, envelope);
+        front.settle_heard(now, &mut fx);
     }
     let state = text(&rig.run("INFO cluster")).to_owned();
     assert!(state.contains("cluster_slots_broken:1\r\n"), "{state}");
