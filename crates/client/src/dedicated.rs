@@ -90,7 +90,23 @@ impl Client {
         key: impl ToArg,
         body: impl AsyncFnMut(&mut Dedicated) -> Result<T>,
     ) -> Result<T> {
-        transact::run(self, &key.to_arg(), body).await
+        transact::run(self, (&key.to_arg(), None), body).await
+    }
+
+    /// As [`Client::transact`], with a token: a key that no other transaction has, at which the server keeps the outcome for a day.
+    /// If the reply to `COMMIT` is lost, the client asks for the outcome. So with an error the transaction was not executed,
+    /// unless [`Error::maybe_done`] is true because that was not answered within the time-out either. Then, or when
+    /// the application has started again, `OUTCOME token` tells it. A token is used once, also by a transaction that was given up.
+    ///
+    /// An error of a command at `COMMIT` undoes the transaction. At a redirecting port the token needs the slot of `key`.
+    pub async fn transact_once<T>(
+        &self,
+        key: impl ToArg,
+        token: impl ToArg,
+        body: impl AsyncFnMut(&mut Dedicated) -> Result<T>,
+    ) -> Result<T> {
+        let (key, token) = (key.to_arg(), token.to_arg());
+        transact::run(self, (&key, Some(&token)), body).await
     }
 
     /// A connection to the node that has the shape's key; another node is tried if there is one.
@@ -177,6 +193,11 @@ impl Dedicated {
     /// The replies that count, or `None` where a watched key was touched and nothing was done.
     pub async fn commit(&mut self) -> Result<Option<Vec<Value>>> {
         self.query(cmd("COMMIT")).await
+    }
+
+    /// As [`Dedicated::commit`], with a token at which the outcome is kept; see [`Client::transact_once`].
+    pub async fn commit_as(&mut self, token: impl ToArg) -> Result<Option<Vec<Value>>> {
+        self.query(cmd("COMMIT").arg("TOKEN").arg(token)).await
     }
 
     pub async fn rollback(&mut self) -> Result<()> {

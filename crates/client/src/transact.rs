@@ -1,22 +1,25 @@
 //! Transactions that are tried again until they are committed.
 
 use crate::client::Client;
+use crate::command::cmd;
 use crate::dedicated::Dedicated;
 use crate::error::{Error, Result};
 use crate::retry::{self, Next};
 use tokio::time::Instant;
 
 /// How an attempt has ended without success.
-struct Failed {
+struct Failed<T> {
     error: Error,
     /// Nothing was done, and another attempt may succeed.
     again: bool,
+    /// What `body` has returned, if it came to the end.
+    done: Option<T>,
 }
 
-/// Makes attempts until one is committed: [`Client::transact`].
+/// Makes attempts until one is committed: [`Client::transact`], and with a token [`Client::transact_once`].
 pub(crate) async fn run<T>(
     client: &Client,
-    key: &[u8],
+    (key, token): (&[u8], Option<&[u8]>),
     mut body: impl AsyncFnMut(&mut Dedicated) -> Result<T>,
 ) -> Result<T> {
     let deadline = Instant::now() + client.inner.config.timeout;
@@ -24,11 +27,18 @@ pub(crate) async fn run<T>(
     loop {
         attempts += 1;
         let mut own = client.dedicated(key).await?;
-        let Failed { error, again } = match own.attempt(&mut body).await {
+        let Failed { error, again, done } = match own.attempt(token, &mut body).await {
             Ok(done) => return Ok(done),
             Err(failed) => failed,
         };
         drop(own);
+        if let (Some(token), Some(done), true) = (token, done, error.maybe_done()) {
+            return match is_committed(client, token).await {
+                Ok(true) => Ok(done),
+                Ok(false) => Err(undone(error)),
+                Err(_) => Err(error),
+            };
+        }
         if !again {
             return Err(error);
         }
@@ -41,11 +51,19 @@ pub(crate) async fn run<T>(
     }
 }
 
+/// The outcome of a token, which is decided then. To ask twice is no harm.
+async fn is_committed(client: &Client, token: &[u8]) -> Result<bool> {
+    let asks = cmd("OUTCOME").arg(token).idempotent();
+    let outcome: String = asks.query(client).await?;
+    Ok(outcome == "COMMITTED")
+}
+
 impl Dedicated {
     async fn attempt<T>(
         &mut self,
+        token: Option<&[u8]>,
         body: &mut impl AsyncFnMut(&mut Dedicated) -> Result<T>,
-    ) -> std::result::Result<T, Failed> {
+    ) -> std::result::Result<T, Failed<T>> {
         let done = match self.begin("serializable").await {
             Ok(()) => body(self).await,
             Err(error) => Err(error),
@@ -55,26 +73,35 @@ impl Dedicated {
         if !self.is_open() {
             return Ok(done);
         }
-        match self.commit().await {
+        let committed = match token {
+            Some(token) => self.commit_as(token).await,
+            None => self.commit().await,
+        };
+        match committed {
             Ok(Some(_)) => Ok(done),
             Ok(None) => Err(Failed {
                 error: Error::Conflict,
                 again: true,
+                done: None,
             }),
-            Err(error) => Err(self.failed(error, false)),
+            Err(error) => Err(Failed {
+                done: Some(done),
+                ..self.failed(error, false)
+            }),
         }
     }
 
-    fn failed(&self, error: Error, repeatable: bool) -> Failed {
+    fn failed<T>(&self, error: Error, repeatable: bool) -> Failed<T> {
         let next = retry::decide(&error, self.addr(), repeatable);
         Failed {
             again: next != Next::Return,
             error,
+            done: None,
         }
     }
 }
 
-/// An error of a command that is not committed.
+/// An error of a command that was not committed.
 fn undone(error: Error) -> Error {
     match error {
         Error::Lost { node, .. } => Error::Lost {

@@ -1,9 +1,13 @@
 //! Against a real node of Rufous.
 
 use crate::common::{Process, connect, start_rufous, wait_until};
-use rufous_client::{Builder, Client, Error, Pipeline, Value, cmd};
+use rufous_client::{Builder, Client, Dedicated, Error, Pipeline, Result, Value, cmd};
 use rufous_ports::free_port;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 struct Node {
     process: Process,
@@ -236,6 +240,83 @@ async fn a_transaction_is_tried_again_until_nothing_has_changed_what_it_has_read
     let failed = failed.await.unwrap_err();
     assert_eq!(failed.code(), Some("WRONGTYPE"));
     assert_eq!(client.get::<i64>("a").await.unwrap(), 880);
+    drop(node);
+}
+
+/// Passes bytes on to a node. The first `COMMIT` ends its connection: before the node has it, or when it has, without the reply.
+async fn cutting_proxy(node: String, reaches: bool) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let is_cut = Arc::new(AtomicBool::new(false));
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = TcpStream::connect(&node).await.unwrap();
+            let is_cut = Arc::clone(&is_cut);
+            tokio::spawn(async move {
+                let (mut from_client, mut to_client) = client.into_split();
+                let (mut from_server, mut to_server) = server.into_split();
+                let back = tokio::spawn(async move {
+                    tokio::io::copy(&mut from_server, &mut to_client).await.ok();
+                });
+                let mut buffer = vec![0; 64 << 10];
+                while let Ok(len @ 1..) = from_client.read(&mut buffer).await {
+                    let sent = &buffer[..len];
+                    let has_commit = sent.windows(6).any(|word| word == b"COMMIT");
+                    if has_commit && !is_cut.swap(true, Ordering::SeqCst) {
+                        back.abort();
+                        if reaches {
+                            to_server.write_all(sent).await.unwrap();
+                            tokio::time::sleep(Duration::from_millis(100)).await;
+                        }
+                        return;
+                    }
+                    to_server.write_all(sent).await.unwrap();
+                }
+            });
+        }
+    });
+    format!("rufous://{address}")
+}
+
+async fn pay(own: &mut Dedicated) -> Result<i64> {
+    own.query(cmd("INCR").arg("paid")).await
+}
+
+#[tokio::test]
+async fn a_token_settles_what_became_of_a_commit_without_a_reply() {
+    let (node, direct) = Node::start(&["--workers", "2"], "").await;
+    for (token, reaches) in [("never", false), ("done", true)] {
+        let to = node.url.trim_start_matches("rufous://").to_owned();
+        let client = Client::connect(&cutting_proxy(to, reaches).await)
+            .await
+            .unwrap();
+        let before: Option<i64> = direct.get("paid").await.unwrap();
+        let before = before.unwrap_or_default();
+        let paid = client.transact_once("paid", token, pay).await;
+        let after: Option<i64> = direct.get("paid").await.unwrap();
+        match reaches {
+            true => {
+                assert_eq!(paid.unwrap(), before + 1);
+                assert_eq!(after, Some(before + 1));
+            }
+            false => {
+                let error = paid.unwrap_err();
+                assert!(!error.maybe_done(), "{error}");
+                assert_eq!(after.unwrap_or_default(), before);
+            }
+        }
+        // A token is used once.
+        let again = client.transact_once("paid", token, pay).await.unwrap_err();
+        assert!(again.to_string().contains("TOKENUSED"), "{again}");
+        assert!(!again.maybe_done());
+        // Without one it is not known.
+        let other = node.url.trim_start_matches("rufous://").to_owned();
+        let other = Client::connect(&cutting_proxy(other, reaches).await)
+            .await
+            .unwrap();
+        let unknown = other.transact("paid", async |own| own.run(cmd("INCR").arg("other")).await);
+        assert!(unknown.await.unwrap_err().maybe_done());
+    }
     drop(node);
 }
 

@@ -273,6 +273,7 @@ pub static ROWS: &[Row] = &[
         "MSET cart:a 1 cart:b 2",
     ),
     refused("msetnx", CONDITION),
+    refused("outcome", CONDITION),
     allowed("persist", NO_DEADLINE, "PERSIST cart:a"),
     unless(
         allowed("pexpire", DEADLINE, "PEXPIRE cart:a 60000"),

@@ -16,6 +16,7 @@ pub mod lcs;
 pub mod mget;
 pub mod mset;
 pub mod msetnx;
+pub mod outcome;
 pub(crate) mod owned;
 pub mod psetex;
 pub mod set;
@@ -45,6 +46,7 @@ pub static COMMANDS: &[&Command] = &[
     &incrbyfloat::INCRBYFLOAT,
     &lcs::LCS,
     &msetnx::MSETNX,
+    &outcome::OUTCOME,
     &psetex::PSETEX,
     &setex::SETEX,
     &setnx::SETNX,

@@ -353,13 +353,22 @@ impl Client {
         }
     }
 
-    /// Sends requests together, and returns the last reply.
-    pub(crate) fn call(&mut self, requests: &[Vec<String>]) -> Reply {
+    fn send(&mut self, requests: &[Vec<String>]) {
         let mut bytes = Vec::new();
         for words in requests {
             encode::request(&mut bytes, words);
         }
         self.stream.write_all(&bytes).expect("sent");
+    }
+
+    /// Sends requests together, and goes without their replies.
+    pub(crate) fn leave(mut self, requests: &[Vec<String>]) {
+        self.send(requests);
+    }
+
+    /// Sends requests together, and returns the last reply.
+    pub(crate) fn call(&mut self, requests: &[Vec<String>]) -> Reply {
+        self.send(requests);
         let mut replies = Vec::new();
         let mut buffer = vec![0; 64 << 10];
         while replies.len() < requests.len() {

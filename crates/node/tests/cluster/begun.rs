@@ -128,6 +128,45 @@ fn what_ends_without_commit_leaves_nothing() {
     }
 }
 
+/// Clients go with their `COMMIT` under way; another one asks for its outcome at another node, which is what has happened.
+#[test]
+fn the_outcome_of_a_token_is_what_has_happened() {
+    let mut nodes = spread(&[2, 1, 1]);
+    let mut ended = [0, 0];
+    for n in 0..120_u64 {
+        let token = format!("token:{n}");
+        let (at, other) = (n as usize % 3, (n as usize + 1) % 3);
+        let commit = words(&["COMMIT", "TOKEN", &token]);
+        let all = [
+            words(&["BEGIN"]),
+            words(&["INCR", "sum:a"]),
+            words(&["INCR", "sum:b"]),
+            words(&["SET", &format!("of:{n}"), "1"]),
+            commit,
+        ];
+        let mut client = Client::of(&nodes[at]);
+        assert_eq!(client.call(&all[..4]), ok());
+        client.leave(&all[4..]);
+        std::thread::sleep(Duration::from_millis(n % 12));
+        let outcome = text(nodes[other].call(&["OUTCOME", &token]));
+        let is_committed = outcome == "COMMITTED";
+        assert!(is_committed || outcome == "ABORTED", "{outcome}");
+        ended[usize::from(is_committed)] += 1;
+        assert_eq!(text(nodes[at].call(&["OUTCOME", &token])), outcome);
+        // Who sends it all again changes nothing.
+        let again = text(Client::of(&nodes[other]).call(&all));
+        let used = format!("TOKENUSED A transaction with this token is {outcome}:");
+        assert!(again.contains(&used), "{again}");
+        let exists = nodes[other].call(&["EXISTS", &format!("of:{n}")]);
+        assert_eq!(exists, int(i64::from(is_committed)), "{n}");
+    }
+    let sums = nodes[0].call(&["MGET", "sum:a", "sum:b"]);
+    let committed = ended[1].to_string();
+    assert_eq!(sums, Reply::Array(vec![bulk(&committed), bulk(&committed)]));
+    assert!(ended[1] > 0, "none was committed");
+    are_forgotten(&mut nodes);
+}
+
 /// Values travel to the node of the client: those that are too long do not, and all else goes on.
 #[test]
 fn long_values_are_refused_by_name() {

@@ -21,9 +21,8 @@ mod savepoints;
 mod step;
 #[cfg(test)]
 mod tests;
+pub(crate) mod token;
 mod undoing;
-#[cfg(test)]
-mod undone_tests;
 
 use super::Front;
 use super::connection::Connection;
@@ -74,6 +73,8 @@ pub struct Transaction {
     watched_bytes: usize,
     /// `BEGIN` was given.
     begun: Option<Box<Begun>>,
+    /// Its outcome is kept: an error undoes it.
+    has_token: bool,
 }
 
 impl Transaction {

@@ -154,7 +154,7 @@ const UNKNOWN: &str = "UNKNOWNRESULT The transaction has no outcome yet, as a sl
 const NOT_READ: &str = "TRYAGAIN The keys could not be read together, as a slot of them is not served or its nodes are busy: see CLUSTER STATUS";
 const EARLIER: &str = "CROSSNODE A node runs an earlier program, which has no part in transactions over nodes or slots: upgrade all nodes";
 const CANNOT_UNDO: Failure = Failure(Cow::Borrowed(
-    "ERR a node runs an earlier program, where no error undoes a transaction over nodes or slots: upgrade all nodes, or send CLIENT ROLLBACK-ON-ERROR OFF",
+    "ERR a node runs an earlier program, where no error undoes a transaction over nodes or slots: upgrade all nodes, or send CLIENT ROLLBACK-ON-ERROR OFF, and COMMIT without a token",
 ));
 const NO_PART: &str = "CLUSTERDOWN This node has no part in the cluster yet: see CLUSTER STATUS; send the transaction again";
 const OTHER_VERSION: &str = "ERR nodes of this cluster answer a part of this transaction differently: are they of different versions?";

@@ -97,7 +97,7 @@ impl Session<'_> {
             watched: taken.watched.into_iter().collect(),
             db: taken.db,
             since_us: now.mono_us,
-            errors: Errors::of(connection),
+            errors: Errors::of(connection, taken.has_token),
         };
         if let Some(begun) = taken.begun {
             self.local.front.end_begun(*begun);
@@ -109,7 +109,8 @@ impl Session<'_> {
     /// Where the client is redirected with its transaction, or why clocks do not allow it.
     fn refused_queue(&mut self, now: Now) -> Result<Option<Failure>, Failure> {
         let connection = self.connection()?;
-        let (door, undoes) = (connection.door(), connection.undoes);
+        let undoes = connection.undoes || connection.transaction.has_token;
+        let door = connection.door();
         let Some(mut queued) = connection.transaction.queued.take() else {
             return Ok(None);
         };

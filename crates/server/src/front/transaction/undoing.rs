@@ -1,7 +1,10 @@
-//! `CLIENT ROLLBACK-ON-ERROR`: transactions of which nothing stays if one of their commands replies an error. Their keys are held
+//! `CLIENT ROLLBACK-ON-ERROR` and `COMMIT TOKEN`: transactions of which nothing stays if one of their commands replies an error. Their keys are held
 //! also where that would not be necessary, as changes of held keys can be dropped; over slots, see [`Deed::Undoes`].
 //!
 //! [`Deed::Undoes`]: rufous_kernel::body::Deed::Undoes
+
+#[cfg(test)]
+mod tests;
 
 use super::super::Front;
 use super::super::connection::Connection;
@@ -12,7 +15,7 @@ use rufous_kernel::Batch;
 use std::borrow::Cow;
 
 const LATTICE_STAYS: Failure = Failure(Cow::Borrowed(
-    "ERR with CLIENT ROLLBACK-ON-ERROR ON a transaction has keys of regime strict alone",
+    "ERR with CLIENT ROLLBACK-ON-ERROR ON, or a token, a transaction has keys of regime strict alone",
 ));
 
 /// What an error reply within a transaction does.
@@ -25,9 +28,10 @@ pub(super) enum Errors {
 }
 
 impl Errors {
-    pub(super) fn of(connection: &Connection) -> Self {
+    /// Of a transaction that may have a token, of a connection.
+    pub(super) fn of(connection: &Connection, has_token: bool) -> Self {
         let (first, db) = (None, connection.db);
-        if connection.undoes {
+        if connection.undoes || has_token {
             Self::Undo { first, db }
         } else {
             Self::Stay

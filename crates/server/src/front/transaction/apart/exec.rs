@@ -50,6 +50,7 @@ impl Apart<'_> {
         let connection = self.front.connection(conn)?;
         let taken = std::mem::take(&mut connection.transaction);
         let header = connection.header(command, false, None);
+        let undoes = connection.undoes || taken.has_token;
         let watches = Watches::End {
             watcher: connection.watcher(),
             keys: taken.watched.into_iter().collect(),
@@ -60,7 +61,8 @@ impl Apart<'_> {
         if let Some(begun) = taken.begun {
             self.front.end_begun(*begun);
         }
-        Some(self.exec_queue(&header, taken.queued.unwrap_or_default(), watches))
+        let queued = taken.queued.unwrap_or_default();
+        Some(self.exec_queue((&header, undoes), queued, watches))
     }
 
     /// Whether a transaction is to be executed over slots that was to be executed here: slots may have moved to other
@@ -82,7 +84,8 @@ impl Apart<'_> {
         };
         // Its client has waited since then, and waits no longer than others.
         self.since_us = running.since_us;
-        if let Err(failure) = self.exec_queue(&header, running.batch, watches) {
+        let undoes = running.errors.undo();
+        if let Err(failure) = self.exec_queue((&header, undoes), running.batch, watches) {
             let mut out = Output::default();
             Reply::new(&mut out, header.resp3).error(&failure);
             self.front.deliver(header.conn, header.seq, &out, fx);
@@ -92,11 +95,10 @@ impl Apart<'_> {
 
     fn exec_queue(
         &mut self,
-        header: &Header,
+        (header, undoes): (&Header, bool),
         mut queued: Box<Batch>,
         watches: Watches,
     ) -> Result<(), Failure> {
-        let undoes = self.front.connection(header.conn).is_some_and(|c| c.undoes);
         let composed = self.compose((header, undoes), &mut queued, &watches);
         // Monitors have seen the commands of `COMMIT`.
         let is_shown = !watches.are_of_commit();

@@ -122,7 +122,7 @@ fn commit_is_undone_likewise_and_lattice_keys_are_refused() {
         );
         rig.check("EXISTS a", ":0\r\n");
         let refused = exec(&mut rig, client, &["SET l:a 1", "SET a 1"]);
-        let why = "-EXECABORT Transaction discarded because of: with CLIENT ROLLBACK-ON-ERROR ON a transaction has keys of regime strict alone\r\n";
+        let why = "-EXECABORT Transaction discarded because of: with CLIENT ROLLBACK-ON-ERROR ON, or a token, a transaction has keys of regime strict alone\r\n";
         assert_eq!(refused, why);
         rig.check("EXISTS a l:a", ":0\r\n");
     }
