@@ -64,6 +64,9 @@ use std::process::ExitCode;
         cargo xtask figures anna8           replicas over TCP beside Redis and Redis Cluster\n  \
         cargo xtask figures anna10          every consistency level beside eventual consistency\n  \
         cargo xtask figures converting      how long changes of keyspaces stop a node\n  \
+        cargo xtask figures warp9           transactions beside the same operations alone\n  \
+        cargo xtask figures warp15          payments by card, every balance audited\n  \
+        cargo xtask figures warp16          aborted transactions by the keys that they share\n  \
         cargo xtask figures node-added      a node joins under load\n  \
         cargo xtask figures node-killed     a node is killed under load, beside Redis Cluster\n  \
         cargo xtask figures scale           what a cluster says to itself, to 1,000 nodes"

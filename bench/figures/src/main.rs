@@ -18,6 +18,10 @@
 //! | [`driven`], [`over_time`] | clusters under clients that remember; charts over time |
 //! | [`scale`] | what a cluster says to itself, from 10 to 1,000 nodes |
 //! | [`warp`] | operations in transactions beside the same alone |
+//! | [`warp_latency`], [`warp_latency_pages`] | latency of writes and of transactions at fixed rates |
+//! | [`warp15`], [`warp15_payments`], [`warp15_pages`] | payments by card, and the balances after them |
+//! | [`warp16`] | transactions that are aborted, by the keys that they share |
+//! | [`callers`], [`curves`] | clients that read a reply before they go on; charts of curves |
 //! | [`code_lines`] | how much code a level is |
 //! | [`options`] | what all figures are asked for, and where pages go |
 //! | [`requests`] | keys by popularity, values |
@@ -33,9 +37,11 @@ mod anna4_pages;
 mod anna6;
 mod anna8;
 mod anna8_pages;
+mod callers;
 mod code_lines;
 mod constants;
 mod converting;
+mod curves;
 mod drive;
 mod driven;
 mod forwarding;
@@ -54,6 +60,12 @@ mod served;
 mod sessions;
 mod sixes;
 mod warp;
+mod warp15;
+mod warp15_pages;
+mod warp15_payments;
+mod warp16;
+mod warp_latency;
+mod warp_latency_pages;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -93,10 +105,18 @@ enum Figure {
     Scale(scale::Options),
     /// Operations in transactions of eight beside the same alone, by workload (Warp, Figure 9)
     Warp9(warp::Options),
+    /// Latency of writes alone and in transactions, at a fixed rate (Warp, Figure 10)
+    Warp10(warp_latency::Options),
+    /// Latency of transactions at fixed rates (Warp, Figure 11)
+    Warp11(warp_latency::Options),
     /// Operations in transactions of two beside the same alone, by the part of reads (Warp, Figure 12)
     Warp12(warp::Options),
     /// Writes in transactions of 1 to 64 beside the same alone (Warp, Figure 13)
     Warp13(warp::Options),
+    /// Payments by card in three ways, and the balances after them (Warp, Figure 15)
+    Warp15(warp15::Options),
+    /// Transactions that are aborted, by the keys that they share (Warp, Figure 16)
+    Warp16(warp16::Options),
 }
 
 fn main() -> Result<()> {
@@ -111,7 +131,11 @@ fn main() -> Result<()> {
         Figure::NodeKilled(options) => node_killed::run(options),
         Figure::Scale(options) => scale::run(options),
         Figure::Warp9(options) => warp::run(options, &warp::NINE),
+        Figure::Warp10(options) => warp_latency::run(options, &warp_latency::TEN),
+        Figure::Warp11(options) => warp_latency::run(options, &warp_latency::ELEVEN),
         Figure::Warp12(options) => warp::run(options, &warp::TWELVE),
         Figure::Warp13(options) => warp::run(options, &warp::THIRTEEN),
+        Figure::Warp15(options) => warp15::run(options),
+        Figure::Warp16(options) => warp16::run(options),
     }
 }

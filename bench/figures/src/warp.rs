@@ -8,8 +8,9 @@ use clap::Args;
 use rufous_base::rng::Rng;
 use serde_json::json;
 
+use super::callers;
 use super::options::{Common, rufous};
-use rufous_bench::client::{Client, encode};
+use rufous_bench::client::encode;
 use rufous_bench::loadgen::conn::{Batch, Expect};
 use rufous_bench::loadgen::load::{Load, Stop};
 use rufous_bench::loadgen::reply::Check;
@@ -227,7 +228,11 @@ pub(crate) fn run(options: &Options, figure: &Figure) -> Result<()> {
         let info = nodes.running()[0].client()?.call(&["INFO", "server"])?;
         version = sections::version(&info.text()?);
         let keys = options.common.pick(options.keys, 100_000, 1_000);
-        fill(&mut nodes.running()[0].client()?, keys)?;
+        callers::fill(
+            &mut nodes.running()[0].client()?,
+            keys,
+            &[b'v'; VALUE_BYTES],
+        )?;
         let mut bench = Bench {
             options,
             popularity: Zipfian::new(keys, YCSB_THETA),
@@ -255,28 +260,6 @@ fn connect(nodes: &Nodes) -> Result<Load> {
         }
     }
     Load::adopt(streams)
-}
-
-fn fill(client: &mut Client, keys: u64) -> Result<()> {
-    for from in (0..keys).step_by(500) {
-        let mut out = Vec::new();
-        let some = from..keys.min(from + 500);
-        for number in some.clone() {
-            encode(
-                &mut out,
-                &[
-                    b"SET",
-                    format!("k{number:08}").as_bytes(),
-                    &[b'v'; VALUE_BYTES],
-                ],
-            );
-        }
-        client.send(&out)?;
-        for _ in some {
-            client.receive()?.text()?;
-        }
-    }
-    Ok(())
 }
 
 /// A cluster under clients.
