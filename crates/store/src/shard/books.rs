@@ -67,16 +67,16 @@ impl Shard {
     /// The entry of a transaction in the book of a slot.
     pub fn book(&self, slot: u16, id: &BookId) -> Option<Vec<u8>> {
         let (db, name) = (&self.dbs[BOOKS], name_of_entry(slot, id));
-        let found = db.find(self.key(&name))?;
-        Some(bytes_of(db.value(found.handle)).to_vec())
+        let found = db.records.find(self.key(&name))?;
+        Some(bytes_of(db.records.value(found.handle)).to_vec())
     }
 
     /// All entries here, also those of slots that another node answers for, in no particular order. They must not
     /// change meanwhile.
     pub fn books(&self) -> impl Iterator<Item = (u16, BookId, &[u8])> {
         let db = &self.dbs[BOOKS];
-        db.index.entries().filter_map(|(_, handle)| {
-            let item = db.item(handle);
+        db.records.handles().filter_map(|handle| {
+            let item = db.records.item(handle);
             let (slot, id) = entry_of_name(item.key)?;
             Some((slot, id, bytes_of(item.value)))
         })
@@ -89,7 +89,7 @@ impl Shard {
         if db.len() == 0 {
             return 0;
         }
-        let counted = db.len_in_slot(slot);
+        let counted = db.census.slots().map(|slots| slots.strict_in(slot));
         counted.unwrap_or_else(|| self.books().filter(|entry| entry.0 == slot).count())
     }
 

@@ -3,53 +3,23 @@
 //! An effect follows the effects of the expiries that the command met, since the replay of a journal has no clock.
 //! Changes of access stamps alone are not reported.
 
-use super::db::{Db, Found};
+use super::Shard;
+use super::collection::{self, Editor};
 use super::lattice::Keyed;
 use super::merging::{self, hidden_entry, merge_entry};
 use super::overwrite::put_again;
 use super::strings::{set_deadline, write_string};
-use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue};
+use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue, WrongType};
 use super::watch::WatchId;
 use super::writes::{self, write_replica};
-use super::{Env, Shard};
 use crate::effect::{Effect, NotAnEffect};
 use rufous_base::Now;
-use rufous_datatype::object::Tag;
+use rufous_datatype::object::{Registered, Tag};
 use rufous_datatype::replicated::{Writer, register};
 use rufous_lattice::Stamp;
 use std::ops::Range;
 
-impl Db {
-    /// Before a change of the key: removes it if it has expired; otherwise writes its state to a snapshot under way.
-    pub(super) fn prepare(&mut self, key: Key<'_>, now: Now, env: &mut Env) -> Option<Found> {
-        let found = self.live(key, now, env)?;
-        self.capture(found.handle, &mut env.snapshot);
-        Some(found)
-    }
-
-    /// The key's record, whose removal is reported.
-    pub(super) fn find_to_remove(
-        &mut self,
-        key: Key<'_>,
-        now: Now,
-        env: &mut Env,
-    ) -> Option<Found> {
-        let found = self.live(key, now, env)?;
-        env.counters.changes += 1;
-        if env.observers.any() {
-            self.tell_removal(found.handle, key.hash, env);
-        }
-        Some(found)
-    }
-
-    /// Reports the removal of a record, before it.
-    pub(super) fn tell_removal(&mut self, handle: u32, hash: u32, env: &mut Env) {
-        self.capture(handle, &mut env.snapshot);
-        let (db, bytes) = (self.number, self.item(handle).key);
-        let effect = Effect::Delete { db, key: bytes };
-        env.observers.tell(Key { bytes, hash }, db, &effect);
-    }
-}
+const FLUSHED_TOGETHER: usize = 1024;
 
 impl Shard {
     /// The effects of all changes since this was last emptied, encoded.
@@ -134,7 +104,7 @@ impl Shard {
         }
         let old_len = self.dbs[db]
             .prepare(key, now, &mut self.env)
-            .map(|found| self.dbs[db].string_len(found.handle));
+            .map(|found| self.dbs[db].records.string_len(found.handle));
         let bytes = self.dbs[db].grow(key, min_len, now, &mut self.env);
         let result = change(bytes);
         let db = db as u8;
@@ -193,11 +163,29 @@ impl Shard {
 
     /// Removes the key and returns its entry.
     pub fn take(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
-        let db = &mut self.dbs[db];
-        let found = db.find_to_remove(key, now, &mut self.env)?;
-        let entry = db.entry(found.handle);
-        db.unlink(found, key.hash);
+        let mut at = self.at(db, key, now);
+        let found = at.find_to_remove()?;
+        let entry = at.db.records.entry(found.handle);
+        at.db.unlink(found, key.hash);
         Some(entry)
+    }
+
+    /// Lets `change` apply operations to the value of a key, or to an empty value if the key is missing. A value
+    /// without elements afterwards is not kept.
+    #[inline]
+    pub fn update<T: Registered, R>(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        now: Now,
+        change: impl FnOnce(&mut Editor<'_, T>) -> R,
+    ) -> Result<R, WrongType> {
+        if self.env.observers.any()
+            && let Some(keyed) = self.env.lattice.replicated(key)
+        {
+            return writes::update(&mut self.at(db, key, now), keyed, change);
+        }
+        collection::update(&mut self.at(db, key, now), change)
     }
 
     /// Gives the key this value, expiry and access stamp, whatever it had before. A replicated value is merged with
@@ -284,9 +272,9 @@ impl Shard {
     pub fn take_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
         let taken = self.take(db, key, now);
         taken.or_else(|| {
-            let at = self.at(db, key, now);
+            let mut at = self.at(db, key, now);
             let entry = hidden_entry(&at);
-            at.db.drop_replica(key, at.env);
+            at.replica().drop_all();
             entry
         })
     }
@@ -359,10 +347,10 @@ impl Shard {
         now: Now,
     ) {
         let from = &mut self.dbs[db];
-        let Some(found) = from.find(key) else {
+        let Some(found) = from.records.find(key) else {
             return;
         };
-        let entry = from.entry(found.handle);
+        let entry = from.records.entry(found.handle);
         drop(from.unlink(found, key.hash));
         self.dbs[to_db].put(to, entry, now, &mut self.env);
     }
@@ -393,7 +381,7 @@ impl Shard {
             };
             self.env.observers.tell(key, number, &effect);
         }
-        self.dbs[db].set_expiry(found, key, unix_ms, &mut self.env);
+        self.dbs[db].set_expiry(found, key, unix_ms);
         true
     }
 
@@ -410,6 +398,24 @@ impl Shard {
             self.env.lattice.changes().forget_db(db as u8);
         }
         self.empty(db);
+    }
+
+    /// Removes the keys of a database that this node answers for, one by one, since effects on a slot go along its
+    /// chain. Lattice keys stay.
+    pub fn flush_own(&mut self, db: usize, now: Now) {
+        let mut cursor = Some(0);
+        while let Some(at) = cursor {
+            let mut names: Vec<Box<[u8]>> = Vec::new();
+            cursor = self.scan(db, at, FLUSHED_TOGETHER, now, &mut |item| {
+                if !item.value.tag().is_some_and(|tag| tag.is_replicated()) {
+                    names.push(item.key.into());
+                }
+            });
+            for name in &names {
+                let key = self.key(name);
+                self.remove(db, key, now);
+            }
+        }
     }
 
     pub fn swap(&mut self, a: usize, b: usize) {
@@ -436,7 +442,7 @@ impl Shard {
 
     /// Touches the watched keys of database `db` that are in `one` or `other`.
     fn touch_watched(&mut self, db: usize, one: usize, other: usize) {
-        let is_in = |db: usize, key: Key<'_>| self.dbs[db].find(key).is_some();
+        let is_in = |db: usize, key: Key<'_>| self.dbs[db].records.find(key).is_some();
         let watches = &mut self.env.observers.watches;
         watches.touch_in(db, |key| is_in(one, key) || is_in(other, key));
     }

@@ -131,14 +131,15 @@ pub fn write_anew(shard: &mut Shard, db: usize, key: Key<'_>, pick: Pick, now: N
 /// Drops all state of a key, even if it shows nothing.
 pub fn drop_replicated(shard: &mut Shard, db: usize, key: Key<'_>, now: Now) {
     shard.env.counters.changes += 1;
+    let mut at = shard.at(db, key, now);
     // An expired value is a grave from here on.
-    let _ = shard.dbs[db].live(key, now, &mut shard.env);
+    let _ = at.live();
     let effect = Effect::Delete {
         db: db as u8,
         key: key.bytes,
     };
-    shard.env.observers.tell(key, db as u8, &effect);
-    shard.dbs[db].drop_replica(key, &mut shard.env);
+    at.env.observers.tell(key, db as u8, &effect);
+    at.replica().drop_all();
 }
 
 /// Applies a change of the table in a log: drops the replicas that were converted by it, whose new values follow
@@ -168,7 +169,7 @@ pub(super) fn drop_reshaped(shard: &mut Shard, old: &Keyspaces, new: &Keyspaces,
         for name in names {
             shard.forget_held(db as u8, &name);
             let key = shard.key(&name);
-            shard.dbs[db].drop_replica(key, &mut shard.env);
+            shard.at(db, key, Now::default()).replica().drop_all();
         }
     }
 }

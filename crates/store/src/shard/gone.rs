@@ -23,12 +23,11 @@
 //! files may have a value of another type, which would hide later writes. What a file has of a key behind such a note
 //! is kept apart, whatever its type, and so are its counts on nothing.
 
+use super::Shard;
 use super::held::{At, Count, Held};
 use super::merging::merge_chunk;
 use super::noted::{Note, Noted};
 use super::types::{Any, Key};
-use super::{Env, Shard};
-use crate::effect::Effect;
 use rufous_base::Now;
 use rufous_datatype::algebra::{Algebra, Corrupt, DataType, Tuning};
 use rufous_datatype::object::{Object, Registered, Tag};
@@ -36,32 +35,6 @@ use rufous_datatype::replicated::register::Register;
 use rufous_datatype::replicated::{chunk_since, names_what_goes, operations_of};
 use rufous_lattice::Stamp;
 use std::collections::{BTreeMap, BTreeSet};
-
-impl Env {
-    /// Notes that writes below the cut are forgotten here from now on.
-    pub(super) fn tell_gone(&mut self, (db, key): (u8, Key<'_>), tag: Tag, cut: Stamp) {
-        self.tell_note((db, key), Note::Gone(tag, cut));
-    }
-
-    /// Notes that a grave is forgotten. Counts that began on a removal have its stamp, and stay.
-    pub(super) fn tell_end(&mut self, (db, key): (u8, Key<'_>), ends: [Note; 2]) {
-        for note in ends {
-            self.tell_note((db, key), note);
-        }
-    }
-
-    fn tell_note(&mut self, (db, key): (u8, Key<'_>), note: Note) {
-        let (Note::Gone(_, stamp) | Note::Ended(_, stamp)) = note;
-        if stamp == Stamp::ZERO {
-            return;
-        }
-        let key = key.bytes;
-        self.observers.journal.write_aside(&match note {
-            Note::Gone(tag, cut) => Effect::Gone { db, key, tag, cut },
-            Note::Ended(tag, end) => Effect::Ended { db, key, tag, end },
-        });
-    }
-}
 
 /// The notes of a grave that is forgotten. A grave of a string needs none, as a later string contains more, and values
 /// of other types replace it; but for counts without a stamp that have expired, as later ones may have no stamp either.
@@ -191,7 +164,8 @@ pub(super) fn tell_all(shard: &mut Shard, files: &[impl AsRef<Held>], all: &Note
         for note in noted.notes() {
             let says = |held: &Held| held.noted().get(&at).is_some_and(|of| of.says(note));
             if !files.iter().all(|held| says(held.as_ref())) {
-                shard.env.tell_note((db, key), note);
+                let journal = &mut shard.env.observers.journal;
+                journal.write_notes((db, key), [note]);
             }
         }
     }
@@ -248,10 +222,10 @@ pub(super) fn settle(
             last = left.or(last);
         }
         let key = shard.key(bytes);
-        let at = &mut shard.dbs[name.0];
-        at.drop_replica(key, &mut shard.env);
+        let mut at = shard.at(name.0, key, now);
+        at.replica().drop_all();
         if let Some(object) = last {
-            at.put_replica(key, object, now, &mut shard.env);
+            at.replica().put(object, now);
         }
     }
     shard.env.horizons.forget(bench.env.horizons.forgotten());
@@ -297,10 +271,10 @@ impl Shard {
     /// The state of a key here, if it is replicated.
     fn replica(&self, (db, bytes): (usize, &[u8])) -> Result<Option<Object>, Plain> {
         let (at, key) = (&self.dbs[db], self.key(bytes));
-        let Some(found) = at.find(key) else {
+        let Some(found) = at.records.find(key) else {
             return Ok(at.graves.get(bytes));
         };
-        let any = at.value(found.handle);
+        let any = at.records.value(found.handle);
         match any.tag() {
             Some(tag) if tag.is_replicated() => {
                 Ok(left(any, &self.env.tuning, |_, ops| Ok(ops.to_vec())))
@@ -313,7 +287,7 @@ impl Shard {
     fn take_replica(&mut self, (db, bytes): (usize, &[u8])) -> Option<Object> {
         let object = self.replica((db, bytes)).ok().flatten();
         let key = self.key(bytes);
-        self.dbs[db].drop_replica(key, &mut self.env);
+        self.at(db, key, Now::default()).replica().drop_all();
         object
     }
 
@@ -328,10 +302,10 @@ impl Shard {
         let tuning = &self.env.tuning;
         let left = since(Any::of_object(&object), noted.cut(tag), tuning);
         let left = left.and_then(|object| without_end(object, noted.end(tag), tuning));
-        let at = &mut self.dbs[db];
-        at.drop_replica(key, &mut self.env);
+        let mut at = self.at(db, key, now);
+        at.replica().drop_all();
         if let Some(object) = left {
-            at.put_replica(key, object, now, &mut self.env);
+            at.replica().put(object, now);
         }
     }
 }

@@ -331,10 +331,10 @@ impl Shard {
             unix_us: now.unix_us.max(time.unix_us()),
             ..now
         };
-        let at = &mut self.dbs[db];
-        let known = match at.live(key, now, &mut self.env) {
+        let mut at = self.at(db, key, now);
+        let known = match at.live() {
             Some(found) => {
-                let value = at.value(found.handle);
+                let value = at.db.records.value(found.handle);
                 let Some(tag) = value.tag().filter(|tag| tag.is_replicated()) else {
                     // The key has become a plain one.
                     return;
@@ -346,7 +346,7 @@ impl Shard {
                 }
                 Some((tag, value.newest()))
             }
-            None => at.graves.known(key.bytes),
+            None => at.db.graves.known(key.bytes),
         };
         // Collections drop older state element by element.
         let is_whole = |of: Tag| of != tag || matches!(tag, Tag::Register | Tag::Siblings);
@@ -354,7 +354,7 @@ impl Shard {
             && is_whole(of)
             && (1..=count.horizon).contains(&newest.time)
         {
-            at.drop_replica(key, &mut self.env);
+            at.replica().drop_all();
         }
         self.add_back((db, key), tag, count, now);
     }

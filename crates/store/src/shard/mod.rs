@@ -37,13 +37,14 @@
 //! - `slab`: keys and values too large for a record
 //! - `table`: arrays that grow without moving
 
-mod account;
 mod arena;
 mod at;
 mod awaited;
+mod beside;
 mod books;
 mod by_slot;
 pub mod causal;
+mod census;
 mod change;
 mod classes;
 mod collection;
@@ -51,7 +52,7 @@ mod compact;
 mod contexts;
 pub mod convert;
 mod db;
-mod elsewhere;
+mod deadlines;
 mod expiring;
 mod expiry;
 mod garbage;
@@ -73,6 +74,7 @@ pub mod policy;
 mod reading;
 mod recent;
 mod record;
+mod records;
 mod replay;
 mod replica;
 mod sample;
@@ -81,7 +83,6 @@ mod slab;
 mod slots;
 mod snapshot;
 pub mod strings;
-mod sweep;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -116,15 +117,15 @@ pub use types::{
 pub use watch::{WatchId, Watches};
 
 use crate::changeset::Changeset;
-use crate::effect::SlotMark;
+use crate::effect::{Effect, SlotMark};
 use crate::keyspace::Keyspaces;
-use db::Db;
+use db::{Db, keys};
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
 use garbage::GarbageList;
 use guests::Guests;
 use recent::Recent;
-use rufous_base::limits::{ALL_DATABASES, BOOKS};
+use rufous_base::limits::{ALL_DATABASES, BOOKS, DATABASES};
 use rufous_base::rng::Rng;
 use rufous_base::{Garbage, Now};
 use rufous_datatype::algebra::Tuning;
@@ -146,8 +147,6 @@ struct Env {
     garbage: GarbageList,
     /// The encoding limits of collections.
     tuning: Tuning,
-    /// Reused: bytes of a record being rewritten.
-    scratch: Vec<u8>,
     /// Reused: hash and handle of the entries that a walk visits.
     entries: Vec<(u32, u32)>,
     /// Reused: a packed value being changed, and the operations that changed it.
@@ -156,7 +155,7 @@ struct Env {
     lattice: Lattice,
     horizons: Horizons,
     /// Slots whose keys expire by another node's decision, if any.
-    guests: Option<Box<Guests>>,
+    guests: Guests,
 }
 
 impl Env {
@@ -166,6 +165,17 @@ impl Env {
             return stamp;
         }
         self.policy.next_stamp(stamp, now, &mut self.rng)
+    }
+
+    /// Reports the removal of a record, before it.
+    fn tell_removal(&mut self, db: &mut Db, handle: u32, hash: u32) {
+        self.snapshot.capture(db, handle);
+        let (number, bytes) = (db.number, db.records.key(handle));
+        let effect = Effect::Delete {
+            db: number,
+            key: bytes,
+        };
+        self.observers.tell(Key { bytes, hash }, number, &effect);
     }
 }
 
@@ -202,7 +212,7 @@ impl Shard {
     pub fn new(seed: u64) -> Self {
         Self {
             seed: SharedSeed::from_u64(seed),
-            dbs: (0..ALL_DATABASES).map(|db| Db::new(db as u8, 0)).collect(),
+            dbs: (0..ALL_DATABASES).map(|db| Db::new(db as u8)).collect(),
             env: Env {
                 policy: Policy::default(),
                 touch: true,
@@ -215,13 +225,12 @@ impl Shard {
                     seed,
                     ..Tuning::default()
                 },
-                scratch: Vec::new(),
                 entries: Vec::new(),
                 packed: Vec::new(),
                 ops: Vec::new(),
                 lattice: Lattice::default(),
                 horizons: Horizons::default(),
-                guests: None,
+                guests: Guests::default(),
             },
             recent: Recent::default(),
             slots: Slots::default(),
@@ -361,7 +370,7 @@ impl Shard {
         let mut left = budget;
         let mut more = false;
         for db in &mut self.dbs {
-            more |= db.forget(horizon, &mut left, &mut self.env);
+            more |= replica::forget(db, horizon, &mut left, &mut self.env);
         }
         more
     }
@@ -391,20 +400,6 @@ impl Shard {
         self.env.touch = touch;
     }
 
-    /// Number of keys, including expired ones that are not yet removed.
-    pub fn len(&self, db: usize) -> usize {
-        self.dbs[db].len()
-    }
-
-    pub fn is_empty(&self, db: usize) -> bool {
-        self.len(db) == 0
-    }
-
-    /// Mean time to live of the keys that have an expiry, in milliseconds.
-    pub fn avg_ttl(&self, db: usize, now: Now) -> u64 {
-        self.dbs[db].avg_ttl(now.unix_ms())
-    }
-
     /// Removes at most `budget` expired keys. Returns whether there may be more.
     pub fn expire_step(&mut self, now: Now, budget: usize) -> bool {
         let mut left = budget;
@@ -424,7 +419,7 @@ impl Shard {
         let mut left = budget;
         let mut more = false;
         for db in &mut self.dbs {
-            more |= db.sweep(&mut left);
+            more |= db.records.beside.sweep(&mut left);
         }
         more
     }
@@ -437,7 +432,7 @@ impl Shard {
             let db = &mut self.dbs[self.next_maintain];
             let (seed, moved) = (&self.seed, &mut self.env.counters.compacted);
             let hash_of = |key: &[u8]| hash_of(seed, key);
-            if db.compact(hash_of, &mut left, moved) {
+            if db.records.compact(hash_of, &mut left, moved) {
                 return true;
             }
             self.next_maintain = (self.next_maintain + 1) % self.dbs.len();
@@ -482,6 +477,26 @@ impl Shard {
     /// Adds a large object to those that [`Shard::take_garbage`] hands out.
     pub fn drop_later(&mut self, garbage: Garbage) {
         self.env.garbage.push(garbage);
+    }
+
+    /// Sets which keys of clients another worker counts, and recounts.
+    pub fn set_counted(&mut self, keying: Option<&Arc<dyn Keying>>) {
+        for db in &mut self.dbs[..DATABASES] {
+            db.census.set_keying(keying, keys(&db.records));
+        }
+    }
+
+    /// Marks all slots as other nodes' until [`Shard::set_guest`] says otherwise.
+    pub fn invite_all(&mut self) {
+        self.env.guests.invite_all();
+        for db in &mut self.dbs {
+            db.census.count_slots(keys(&db.records));
+        }
+    }
+
+    /// Sets whether another node answers for a slot.
+    pub fn set_guest(&mut self, slot: u16, is_guest: bool) {
+        self.env.guests.set(slot, is_guest);
     }
 
     /// Asserts every invariant, by examining all data: for tests.

@@ -2,7 +2,7 @@
 
 use super::Shard;
 use super::causal::{self, note_read};
-use super::db::Db;
+use super::db::{Db, Range};
 use super::merging::{self, Replica, hidden_entry};
 use super::types::{Any, Entry, Item, Key, Value, WrongType};
 use rufous_base::Now;
@@ -20,10 +20,7 @@ impl Shard {
     /// by it. Zero: it is right, as far as is known.
     #[inline]
     pub fn set_clock_ahead(&mut self, ms: u64) {
-        if self.env.lattice.ahead_ms != ms {
-            self.env.lattice.ahead_ms = ms;
-            self.dbs.iter_mut().for_each(|db| db.ahead_ms = ms);
-        }
+        self.env.lattice.ahead_ms = ms;
     }
 
     /// The time in Unix milliseconds from which a deadline of this key counts.
@@ -104,7 +101,7 @@ impl Shard {
     /// The key's entry; a big value is shared, not copied.
     pub fn clone_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
         let found = self.dbs[db].live(key, now, &mut self.env)?;
-        Some(self.dbs[db].entry(found.handle))
+        Some(self.dbs[db].records.entry(found.handle))
     }
 
     /// When the key expires (Unix milliseconds), if it exists and has an expiry: of several concurrent values, that
@@ -116,7 +113,7 @@ impl Shard {
     /// The key's access stamp, to be read through [`Shard::policy`].
     pub fn access(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<u32> {
         let found = self.dbs[db].live(key, now, &mut self.env)?;
-        Some(super::record::stamp(self.dbs[db].arena.get(found.handle)))
+        Some(self.dbs[db].records.stamp(found.handle))
     }
 
     /// A key's entry, for a command that runs on another shard; also the state of a value that shows nothing, which
@@ -148,8 +145,29 @@ impl Shard {
         now: Now,
         f: &mut dyn FnMut(Item<'_>),
     ) -> Option<u32> {
-        let (range, now_ms) = ((cursor, count), now.unix_ms());
-        self.dbs[db].scan(range, now_ms, Db::is_guest, &mut self.env, f)
+        let range = Range {
+            cursor,
+            count,
+            now_ms: now.unix_ms(),
+        };
+        self.dbs[db].scan(range, Db::is_guest, &mut self.env, f)
+    }
+
+    /// Like [`Shard::scan`], of the keys that this worker lists.
+    pub fn scan_listed(
+        &mut self,
+        db: usize,
+        cursor: u32,
+        count: usize,
+        now: Now,
+        f: &mut dyn FnMut(Item<'_>),
+    ) -> Option<u32> {
+        let range = Range {
+            cursor,
+            count,
+            now_ms: now.unix_ms(),
+        };
+        self.dbs[db].scan(range, Db::is_unlisted, &mut self.env, f)
     }
 
     /// A random key with its entry; all keys have the same probability.
@@ -159,5 +177,49 @@ impl Shard {
 
     pub fn random_key(&mut self, db: usize, now: Now, rng: &mut Rng) -> Option<Vec<u8>> {
         self.random(db, now, rng).map(|item| item.key.to_vec())
+    }
+
+    /// Number of keys, including expired ones that are not yet removed.
+    pub fn len(&self, db: usize) -> usize {
+        self.dbs[db].len()
+    }
+
+    pub fn is_empty(&self, db: usize) -> bool {
+        self.len(db) == 0
+    }
+
+    /// Mean time to live of the keys that have an expiry, in milliseconds.
+    pub fn avg_ttl(&self, db: usize, now: Now) -> u64 {
+        self.dbs[db].deadlines.avg_ttl(now.unix_ms())
+    }
+
+    /// Like [`Shard::len`], but of the keys that this worker lists, and not those that another worker or node lists.
+    pub fn listed_len(&self, db: usize) -> usize {
+        self.dbs[db].listed(&self.env.guests).0
+    }
+
+    /// Number of keys that this worker lists and that expire.
+    pub fn listed_expiring_len(&self, db: usize) -> usize {
+        self.dbs[db].listed(&self.env.guests).1
+    }
+
+    /// Like [`Shard::listed_len`], but including lattice keys that others list.
+    pub fn own_len(&self, db: usize) -> usize {
+        let db = &self.dbs[db];
+        db.len() - db.census.guests(&self.env.guests).keys as usize
+    }
+
+    /// Number of strict keys of a slot, or 0 if another node answers for it.
+    pub fn own_slot_len(&self, db: usize, slot: u16) -> usize {
+        if self.env.guests.has(slot) {
+            return 0;
+        }
+        let slots = self.dbs[db].census.slots();
+        slots.map_or(0, |slots| slots.strict_in(slot))
+    }
+
+    /// Whether a key exists and is listed by this worker.
+    pub fn lists(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
+        self.contains(db, key, now) && !self.dbs[db].lists_not(key.bytes, &self.env)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A place is a guess by the key's hash. Each use verifies what it names: the record's head and the key in it, and
 //! the changeset's entry, which has the key as well. A record of that key in that database's arena is the key's
-//! record (invariant 1 of `db`), and a free slot is no record (invariant 1 of `arena`). So changes, moves and
+//! record (invariant 1 of `records`), and a free slot is no record (invariant 1 of `arena`). So changes, moves and
 //! removals of records need not be reported here, and a wrong guess is harmless.
 
 use super::Shard;
@@ -97,7 +97,7 @@ impl Shard {
         if self.recent.knows(hash) {
             return Warm(0);
         }
-        Warm(self.dbs[db].index.candidate(hash))
+        Warm(self.dbs[db].records.candidate(hash))
     }
 
     /// Prefetches what most probably is the record's slot. The result has no meaning.
@@ -106,7 +106,7 @@ impl Shard {
         if warm.0 == 0 {
             return 0;
         }
-        black_box(self.dbs[db].arena.warm(warm.0))
+        black_box(self.dbs[db].records.warm(warm.0))
     }
 
     /// Does both for some keys with their databases, whose records are read or written whole.
@@ -121,7 +121,7 @@ impl Shard {
             return;
         }
         for (db, warm) in found.into_iter().filter(|(_, warm)| warm.0 != 0) {
-            black_box(self.dbs[db].arena.warm_lines(warm.0, WHOLE_LINES));
+            black_box(self.dbs[db].records.warm_lines(warm.0, WHOLE_LINES));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Replays a journal into an empty shard: without a clock, without expiry, and without reporting changes.
 
 use super::Shard;
+use super::collection::{commit_encoded, extend};
 use super::convert::drop_reshaped;
 use super::merging::{merge_chunk, merge_ops};
 use super::noted::Note;
@@ -56,8 +57,8 @@ impl Shard {
                 for (db, bytes) in effect.keys() {
                     let key = self.key(bytes);
                     let at = &mut self.dbs[usize::from(db)];
-                    if let Some(found) = at.find(key) {
-                        at.capture(found.handle, &mut self.env.snapshot);
+                    if let Some(found) = at.records.find(key) {
+                        self.env.snapshot.capture(at, found.handle);
                     }
                     self.env.observers.touch(key, db);
                 }
@@ -113,7 +114,7 @@ impl Shard {
                 self.forget_held(db, key);
                 // Drops all its state: no such effect is written if a grave stays.
                 let key = self.key(key);
-                self.dbs[usize::from(db)].drop_replica(key, &mut self.env);
+                self.at(usize::from(db), key, now).replica().drop_all();
             }
             Effect::Append { db, key, tail } => {
                 let key = self.key(key);
@@ -134,8 +135,8 @@ impl Shard {
             Effect::Expire { db, key, at } => {
                 let key = self.key(key);
                 let db = &mut self.dbs[usize::from(db)];
-                if let Some(found) = db.find(key) {
-                    db.set_expiry(found, key, at.map(not_zero), &mut self.env);
+                if let Some(found) = db.records.find(key) {
+                    db.set_expiry(found, key, at.map(not_zero));
                 }
             }
             Effect::FlushDb { db } => {
@@ -196,7 +197,7 @@ impl Shard {
                 if tag.is_replicated() {
                     return self.join_ops((db, key), (tag, false), ops, now);
                 }
-                self.commit_encoded(usize::from(db), key, tag, ops, now)?;
+                commit_encoded(&mut self.at(usize::from(db), key, now), tag, ops)?;
             }
             Effect::Put {
                 db,
@@ -211,13 +212,13 @@ impl Shard {
                 }
                 self.forget_held(db, key.bytes);
                 let db = usize::from(db);
-                if let Some(found) = self.dbs[db].find(key) {
-                    self.dbs[db].remove(found, key.hash, &mut self.env);
+                let mut at = self.at(db, key, now);
+                if let Some(found) = at.db.records.find(key) {
+                    at.db.remove(found, key.hash, &mut at.env.garbage);
                 }
-                self.extend(db, key, tag, chunk, now)?;
-                if let Some(found) = self.dbs[db].find(key) {
-                    let at = expire_at.map(not_zero);
-                    self.dbs[db].set_expiry(found, key, at, &mut self.env);
+                extend(&mut at, tag, chunk)?;
+                if let Some(found) = at.db.records.find(key) {
+                    at.db.set_expiry(found, key, expire_at.map(not_zero));
                 }
             }
             Effect::More {
@@ -232,7 +233,7 @@ impl Shard {
                     let told = says_all(tag);
                     return self.join_chunk((db, key), (tag, told), chunk, now);
                 }
-                self.extend(usize::from(db), key, tag, chunk, now)?;
+                extend(&mut self.at(usize::from(db), key, now), tag, chunk)?;
             }
             Effect::Move { db, key, to_db, to } => {
                 let (key, to) = (self.key(key), self.key(to));
@@ -241,8 +242,8 @@ impl Shard {
             Effect::Copy { db, key, to_db, to } => {
                 let (key, to) = (self.key(key), self.key(to));
                 let (from, into) = (usize::from(db), usize::from(to_db));
-                if let Some(found) = self.dbs[from].find(key) {
-                    let entry = self.dbs[from].entry(found.handle);
+                if let Some(found) = self.dbs[from].records.find(key) {
+                    let entry = self.dbs[from].records.entry(found.handle);
                     self.dbs[into].put(to, entry, now, &mut self.env);
                 }
             }
@@ -310,7 +311,8 @@ impl Shard {
     /// Refuses an effect that only strings can have if the key has a value of another type.
     fn string_or_nothing(&self, db: u8, key: Key<'_>) -> Result<(), NotAnEffect> {
         let db = &self.dbs[usize::from(db)];
-        let value = db.find(key).map(|found| db.value(found.handle));
+        let found = db.records.find(key);
+        let value = found.map(|found| db.records.value(found.handle));
         let is_string = value.is_none_or(|value| value.string().is_ok());
         is_string.then_some(()).ok_or(NotAnEffect)
     }

@@ -4,9 +4,7 @@
 //! found if it was accessed meanwhile.
 
 use super::Shard;
-use super::db::{Db, Found};
-use super::record;
-use super::segment::PLACES;
+use super::db::Db;
 use rufous_base::Now;
 use rufous_base::limits::DATABASES;
 use rufous_base::rng::Rng;
@@ -40,7 +38,7 @@ impl Shard {
     /// database it is; `volatile`: only of those that expire.
     pub fn draw(&self, volatile: bool, count: usize, rng: &mut Rng, out: &mut Vec<Drawn>) {
         let size = |db: &Db| match volatile {
-            true => db.expiry.len() as u64,
+            true => db.deadlines.pairs() as u64,
             false => db.len() as u64,
         };
         let sizes: [u64; DATABASES] = std::array::from_fn(|db| size(&self.dbs[db]));
@@ -48,7 +46,7 @@ impl Shard {
         let mut counts = [0; DATABASES];
         if let Some(only) = sizes.iter().position(|&size| size == total) {
             counts[only] = count.min(total as usize);
-            return self.dbs[only].draw(only, volatile, counts[only], rng, out);
+            return draw(&self.dbs[only], volatile, counts[only], rng, out);
         }
         for _ in 0..count.min(total as usize) {
             let mut at = rng.below(total);
@@ -62,31 +60,31 @@ impl Shard {
             }
         }
         for (number, count) in counts.into_iter().enumerate().filter(|c| c.1 > 0) {
-            self.dbs[number].draw(number, volatile, count, rng, out);
+            draw(&self.dbs[number], volatile, count, rng, out);
         }
     }
 
     /// Warms the caches for the eviction of these records.
     pub fn warm_drawn(&self, drawn: impl Iterator<Item = Drawn> + Clone) {
         let db = |d: &Drawn| &self.dbs[usize::from(d.db)];
-        let handle = |d: &Drawn| db(d).index.candidate(d.hash);
+        let handle = |d: &Drawn| db(d).records.candidate(d.hash);
         // In a separate pass, so that the cache misses overlap.
         black_box(drawn.clone().fold(0, |all, d| all ^ handle(&d)));
-        black_box(drawn.fold(0, |all, d| all ^ db(&d).arena.warm(handle(&d))));
+        black_box(drawn.fold(0, |all, d| all ^ db(&d).records.warm(handle(&d))));
     }
 
     /// The record that expires next.
     pub fn draw_soonest(&self) -> Option<Drawn> {
         let firsts = self.dbs[..DATABASES].iter().enumerate();
-        let firsts = firsts.filter_map(|(number, db)| Some((db.expiry.first()?, number)));
+        let firsts = firsts.filter_map(|(number, db)| Some((db.deadlines.first()?, number)));
         let ((unix_ms, hash), number) = firsts.min()?;
-        self.dbs[number].expiring_at(number, unix_ms, hash)
+        expiring_at(&self.dbs[number], unix_ms, hash)
     }
 
     /// Whether there are records of clients to draw from.
     pub fn can_draw(&self, volatile: bool) -> bool {
         let any = |db: &Db| match volatile {
-            true => db.expiring() > 0,
+            true => db.deadlines.len() > 0,
             false => db.len() > 0,
         };
         self.dbs[..DATABASES].iter().any(any)
@@ -96,76 +94,56 @@ impl Shard {
     pub fn evict(&mut self, drawn: Drawn, now: Now, keep: impl FnOnce(&[u8]) -> bool) -> Eviction {
         let db = &mut self.dbs[usize::from(drawn.db)];
         let is_it = |handle| {
-            record::stamp(db.arena.get(handle)) == drawn.access
-                && db.expiry_of(handle) == drawn.expire_at
+            db.records.stamp(handle) == drawn.access && db.records.expiry(handle) == drawn.expire_at
         };
-        let Some((position, handle)) = db.index.find(drawn.hash, is_it) else {
+        let Some(found) = db.records.find_where(drawn.hash, is_it) else {
             return Eviction::Changed;
         };
-        if db.is_guest(handle, &self.env) || keep(db.item(handle).key) {
+        let handle = found.handle;
+        if db.is_guest(handle, &self.env) || keep(db.records.key(handle)) {
             return Eviction::Kept;
         }
-        let found = Found { position, handle };
-        if drawn.expire_at.is_some() && db.is_due(handle, now.unix_ms()) {
+        if drawn.expire_at.is_some() && db.is_due(handle, now.unix_ms(), &self.env) {
             db.expire_one(found, drawn.hash, &mut self.env);
             return Eviction::Expired;
         }
         // Its removal would have to leave a grave, here and at every other replica.
-        if db.is_replicated(handle) {
+        if db.records.is_replicated(handle) {
             return Eviction::Kept;
         }
         self.env.counters.changes += 1;
         if self.env.observers.any() {
-            db.tell_removal(handle, drawn.hash, &mut self.env);
+            self.env.tell_removal(db, handle, drawn.hash);
         }
-        db.remove(found, drawn.hash, &mut self.env);
+        db.remove(found, drawn.hash, &mut self.env.garbage);
         Eviction::Evicted
     }
 }
 
-impl Db {
-    fn draw(
-        &self,
-        number: usize,
-        volatile: bool,
-        count: usize,
-        rng: &mut Rng,
-        out: &mut Vec<Drawn>,
-    ) {
-        if volatile {
-            out.extend((0..count).filter_map(|_| {
-                let (unix_ms, hash) = self.expiry.random(rng)?;
-                self.expiring_at(number, unix_ms, hash)
-            }));
-            return;
-        }
-        let mut entries = Vec::with_capacity(count + PLACES);
-        match count {
-            1 => self.index.random_some(1, rng, &mut entries),
-            _ => self.index.random_buckets(count, rng, &mut entries),
-        }
-        // In a separate pass, so that the cache misses overlap.
-        let stamps = entries.iter().map(|e| record::stamp(self.arena.get(e.1)));
-        black_box(stamps.fold(0, |all, stamp| all ^ stamp));
-        let drawn = entries
-            .iter()
-            .map(|&(hash, handle)| self.drawn(number, hash, handle));
-        out.extend(drawn);
+fn draw(db: &Db, volatile: bool, count: usize, rng: &mut Rng, out: &mut Vec<Drawn>) {
+    if volatile {
+        out.extend((0..count).filter_map(|_| {
+            let (unix_ms, hash) = db.deadlines.random(rng)?;
+            expiring_at(db, unix_ms, hash)
+        }));
+        return;
     }
+    let entries = db.records.draw(count, rng).into_iter();
+    out.extend(entries.map(|(hash, handle)| drawn(db, hash, handle)));
+}
 
-    fn expiring_at(&self, number: usize, unix_ms: u64, hash: u32) -> Option<Drawn> {
-        let is_it = |handle| self.expiry_of(handle) == Some(unix_ms);
-        let (_, handle) = self.index.find(hash, is_it)?;
-        Some(self.drawn(number, hash, handle))
-    }
+fn expiring_at(db: &Db, unix_ms: u64, hash: u32) -> Option<Drawn> {
+    let is_it = |handle| db.records.expiry(handle) == Some(unix_ms);
+    let found = db.records.find_where(hash, is_it)?;
+    Some(drawn(db, hash, found.handle))
+}
 
-    fn drawn(&self, number: usize, hash: u32, handle: u32) -> Drawn {
-        Drawn {
-            db: number as u8,
-            hash,
-            access: record::stamp(self.arena.get(handle)),
-            expire_at: self.expiry_of(handle),
-        }
+fn drawn(db: &Db, hash: u32, handle: u32) -> Drawn {
+    Drawn {
+        db: db.number,
+        hash,
+        access: db.records.stamp(handle),
+        expire_at: db.records.expiry(handle),
     }
 }
 

@@ -20,7 +20,7 @@
 mod copy;
 
 use super::Shard;
-use super::db::{Found, Outside};
+use super::beside::Outside;
 use super::garbage::GarbageList;
 use super::observers::PUT_CHUNK;
 use super::types::Item;
@@ -30,7 +30,6 @@ use rufous_base::Now;
 use rufous_base::limits::ALL_DATABASES;
 use rufous_base::slot::slot_of;
 use std::collections::BTreeMap;
-use std::hint::black_box;
 
 /// A part ends with the effect that makes it this long.
 const PART: usize = PUT_CHUNK;
@@ -189,8 +188,11 @@ impl Shard {
         let Some(copy) = job.and_then(|job| job.copy.as_mut()) else {
             return;
         };
-        match at.find(key) {
-            Some(found) => copy.put(db, &at.item(found.handle), &mut self.slots.backlog),
+        match at.records.find(key) {
+            Some(found) => {
+                let item = at.records.item(found.handle);
+                copy.put(db, &item, &mut self.slots.backlog);
+            }
             None => copy.say(&Effect::Delete { db, key: bytes }, &mut self.slots.backlog),
         }
     }
@@ -226,12 +228,10 @@ impl Shard {
             return;
         }
         let mut entries = std::mem::take(&mut self.env.entries);
-        let next = db
-            .index
-            .collect(from, (*looks).clamp(1, BATCH), &mut entries);
+        let count = (*looks).clamp(1, BATCH);
+        let next = db.records.collect(from, count, &mut entries);
         *looks = looks.saturating_sub(entries.len().max(BATCH / 4));
-        let warm = entries.iter().map(|&(_, handle)| db.arena.warm(handle));
-        black_box(warm.sum::<u64>());
+        db.records.warm_all(&entries);
         for &(hash, handle) in &entries {
             self.visit(number, hash, handle);
         }
@@ -244,7 +244,7 @@ impl Shard {
 
     fn visit(&mut self, number: usize, hash: u32, handle: u32) {
         let db = &mut self.dbs[number];
-        let item = db.item(handle);
+        let item = db.records.item(handle);
         let slots = &mut self.slots;
         let Some(job) = slots.jobs.get_mut(&slot_of(item.key)) else {
             return;
@@ -256,14 +256,14 @@ impl Shard {
         if let Some(copy) = &mut job.copy {
             return copy.put(number as u8, &item, &mut slots.backlog);
         }
-        let Some((position, handle)) = db.index.find(hash, |other| other == handle) else {
+        let Some(found) = db.records.find_where(hash, |other| other == handle) else {
             return;
         };
         self.env.counters.changes += 1;
         if self.env.observers.any() {
-            db.tell_removal(handle, hash, &mut self.env);
+            self.env.tell_removal(db, handle, hash);
         }
-        db.remove(Found { position, handle }, hash, &mut self.env);
+        db.remove(found, hash, &mut self.env.garbage);
     }
 
     /// Reports an effect on a slot that is being copied, after it was applied.

@@ -107,7 +107,7 @@ pub(super) fn write_replica<R>(
         debug_assert!(done.is_ok(), "operations are as their type encodes them");
         result
     };
-    let done = at.db.alter_replica(at.key, tag, at.now, at.env, change);
+    let done = at.alter(tag, change);
     if !ops.is_empty() {
         at.env.lattice.step();
         at.tell_update(keyed, tag, &ops);
@@ -200,7 +200,7 @@ fn restore_as<T: Registered>(
     };
     // A refused operation must change nothing.
     let known = match at.live() {
-        Some(found) => at.db.shape_of(found.handle).0,
+        Some(found) => at.db.records.shape(found.handle).0,
         None => at.db.graves.tag_of(at.key.bytes).or(Some(link.tag)),
     };
     if known != Some(link.tag) {
@@ -244,7 +244,7 @@ pub(super) fn update<T: Registered, R>(
         }
         result
     };
-    let done = at.db.alter_replica(key, link.tag, at.now, at.env, edit);
+    let done = at.alter(link.tag, edit);
     at.env.lattice.go_on(writing);
     if !ops.is_empty() {
         at.tell_update(keyed, link.tag, &ops);
@@ -253,7 +253,7 @@ pub(super) fn update<T: Registered, R>(
     at.env.ops = ops;
     done.map_err(|other| {
         // If the key shows a value of another type, the command itself reports that.
-        if other == Other::Plain || at.db.find(key).is_none() {
+        if other == Other::Plain || at.db.records.find(key).is_none() {
             refuse_other(at, other);
         }
         WrongType

@@ -155,7 +155,8 @@ impl Pair {
     pub(super) fn new(seed: u64) -> Self {
         let mut shard = Shard::new(seed);
         if seed.is_multiple_of(2) {
-            shard.count_slots();
+            let dbs = shard.dbs.iter_mut();
+            dbs.for_each(|db| db.census.count_slots(std::iter::empty()));
         }
         Self {
             shard,
