@@ -282,7 +282,11 @@ mod tests {
         let mut beside = Beside::default();
         let small = New::String(NewValue::Copy(b"value"));
         assert!(matches!(beside.place(8, small, None), Placed::Inline(_)));
-        let packed = beside.place(8, New::Object(set(3)), None);
+        let (mut object, mut ops) = (Tag::Set.empty(), Vec::new());
+        Set::encode(&Op::Add { member: b"a" }, &mut ops);
+        let done = object.commit_encoded(&ops, &Tuning::default());
+        done.expect("operations of a set");
+        let packed = beside.place(8, New::Object(object), None);
         assert!(matches!(packed, Placed::Packed(..)));
         assert_eq!((beside.counts(), beside.bytes()), ([0; 3], 0));
     }

@@ -5,10 +5,10 @@
 //! 1. A key that has a record has no grave.
 //! 2. `deadlines` and `census` are those of the records.
 
-use super::Env;
 use super::beside::Outside;
 use super::census::Census;
 use super::deadlines::Deadlines;
+use super::env::Env;
 use super::garbage::GarbageList;
 use super::graves::Graves;
 use super::guests::Guests;

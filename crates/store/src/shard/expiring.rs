@@ -2,8 +2,8 @@
 //! a slot are at several nodes, the node that answers for it decides: its clock alone says when a record has expired,
 //! and the others show the record until they have its removal.
 
-use super::Env;
 use super::db::Db;
+use super::env::Env;
 use super::record::Head;
 use super::records::Found;
 use super::replica::LocalReplica;

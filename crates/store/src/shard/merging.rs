@@ -4,8 +4,8 @@
 //! Received data is not trusted: bytes that are not a state of their type are an error. A key has values of one type;
 //! if two replicas disagree, the value of the type with the higher tag wins, whole, at all of them.
 
-use super::Env;
 use super::at::At;
+use super::env::Env;
 use super::gone::ends_of;
 use super::noted::Note;
 use super::overwrite::merge_plain;

@@ -51,8 +51,10 @@ mod collection;
 mod compact;
 mod contexts;
 pub mod convert;
+mod databases;
 mod db;
 mod deadlines;
+mod env;
 mod expiring;
 mod expiry;
 mod garbage;
@@ -77,6 +79,7 @@ mod record;
 mod records;
 mod replay;
 mod replica;
+mod round;
 mod sample;
 mod segment;
 mod slab;
@@ -107,7 +110,7 @@ pub use merging::Replica;
 pub use observers::Observers;
 pub use policy::Policy;
 pub(crate) use record::equal;
-pub use sample::{Drawn, Eviction};
+pub use sample::{Drawn, Draws, Eviction};
 pub use slots::slot_of_effect;
 pub use snapshot::{Snapshot, SnapshotProgress};
 pub use types::{
@@ -117,172 +120,92 @@ pub use types::{
 pub use watch::{WatchId, Watches};
 
 use crate::changeset::Changeset;
-use crate::effect::{Effect, SlotMark};
-use crate::keyspace::Keyspaces;
+use crate::effect::SlotMark;
+use databases::Databases;
 use db::{Db, keys};
-use foldhash::SharedSeed;
-use foldhash::quality::FoldHasher;
-use garbage::GarbageList;
-use guests::Guests;
-use recent::Recent;
-use rufous_base::limits::{ALL_DATABASES, BOOKS, DATABASES};
-use rufous_base::rng::Rng;
+use replay::Replay;
+use round::Round;
+use rufous_base::limits::{BOOKS, DATABASES};
 use rufous_base::{Garbage, Now};
 use rufous_datatype::algebra::Tuning;
 use rufous_datatype::replicated::Writer;
+use sample::evict;
 use slots::Slots;
-use std::hash::Hasher;
 use std::sync::Arc;
 
-/// State that the databases share.
-#[derive(Debug)]
-struct Env {
-    policy: Policy,
-    /// Whether reading a key changes its access stamp.
-    touch: bool,
-    observers: Observers,
-    snapshot: Snapshot,
-    counters: Counters,
-    rng: Rng,
-    garbage: GarbageList,
-    /// The encoding limits of collections.
-    tuning: Tuning,
-    /// Reused: hash and handle of the entries that a walk visits.
-    entries: Vec<(u32, u32)>,
-    /// Reused: a packed value being changed, and the operations that changed it.
-    packed: Vec<u8>,
-    ops: Vec<u8>,
-    lattice: Lattice,
-    horizons: Horizons,
-    /// Slots whose keys expire by another node's decision, if any.
-    guests: Guests,
-}
-
-impl Env {
-    #[inline]
-    fn next_stamp(&mut self, stamp: u32, now: Now) -> u32 {
-        if !self.touch {
-            return stamp;
-        }
-        self.policy.next_stamp(stamp, now, &mut self.rng)
-    }
-
-    /// Reports the removal of a record, before it.
-    fn tell_removal(&mut self, db: &mut Db, handle: u32, hash: u32) {
-        self.snapshot.capture(db, handle);
-        let (number, bytes) = (db.number, db.records.key(handle));
-        let effect = Effect::Delete {
-            db: number,
-            key: bytes,
-        };
-        self.observers.tell(Key { bytes, hash }, number, &effect);
-    }
-}
-
 /// See the module's description. Database numbers must be below
-/// [`ALL_DATABASES`]; a key must have been made by [`Shard::key`] of a shard with
+/// [`ALL_DATABASES`](rufous_base::limits::ALL_DATABASES); a key must have been made by [`Shard::key`] of a shard with
 /// the same seed.
 #[derive(Debug)]
 pub struct Shard {
-    seed: SharedSeed,
-    dbs: Vec<Db>,
-    env: Env,
-    recent: Recent,
+    data: Databases,
     slots: Slots,
     marks: Marks,
-    /// The database at which expiry and maintenance continue, so that each has its turn.
-    next_expire: usize,
-    next_maintain: usize,
-    /// The time while a journal is replayed: nothing is due at 0.
-    replay_now: Now,
-    /// The table of keyspaces of a journal that is replayed.
-    keyspaces: Arc<Keyspaces>,
-    /// Set while files are loaded.
-    held: Option<Box<Held>>,
-}
-
-fn hash_of(seed: &SharedSeed, bytes: &[u8]) -> u32 {
-    let mut hasher = FoldHasher::with_seed(0x52_75_66_6F_75_73, seed);
-    hasher.write(bytes);
-    (hasher.finish() >> 32) as u32
+    replay: Replay,
+    /// At which database expiry and maintenance continue.
+    expiry: Round,
+    maintenance: Round,
 }
 
 impl Shard {
+    /// Keys whose cache misses [`Shard::warm`] takes together.
+    pub const WARMED: usize = Databases::WARMED;
+
     /// Clients must not be able to guess the seed: they could choose keys with equal hashes.
     pub fn new(seed: u64) -> Self {
         Self {
-            seed: SharedSeed::from_u64(seed),
-            dbs: (0..ALL_DATABASES).map(|db| Db::new(db as u8)).collect(),
-            env: Env {
-                policy: Policy::default(),
-                touch: true,
-                observers: Observers::default(),
-                snapshot: Snapshot::default(),
-                counters: Counters::default(),
-                rng: Rng::new(seed),
-                garbage: GarbageList::default(),
-                tuning: Tuning {
-                    seed,
-                    ..Tuning::default()
-                },
-                entries: Vec::new(),
-                packed: Vec::new(),
-                ops: Vec::new(),
-                lattice: Lattice::default(),
-                horizons: Horizons::default(),
-                guests: Guests::default(),
-            },
-            recent: Recent::default(),
+            data: Databases::new(seed),
             slots: Slots::default(),
             marks: Marks::default(),
-            next_expire: 0,
-            next_maintain: 0,
-            replay_now: Now::default(),
-            keyspaces: Arc::default(),
-            held: None,
+            replay: Replay::default(),
+            expiry: Round::default(),
+            maintenance: Round::default(),
         }
     }
 
     #[inline]
     pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
-        Key {
-            bytes,
-            hash: hash_of(&self.seed, bytes),
-        }
+        self.data.key(bytes)
+    }
+
+    /// A key, for an operation on it.
+    #[inline]
+    pub fn at<'a>(&'a mut self, db: usize, key: Key<'a>, now: Now) -> At<'a> {
+        self.data.at(db, key, now)
     }
 
     pub fn observers(&self) -> &Observers {
-        &self.env.observers
+        &self.data.env.observers
     }
 
     pub fn observers_mut(&mut self) -> &mut Observers {
-        &mut self.env.observers
+        &mut self.data.env.observers
     }
 
     /// The snapshot under way, or the last one.
     pub fn snapshot(&self) -> &Snapshot {
-        &self.env.snapshot
+        &self.data.env.snapshot
     }
 
     pub fn lattice(&self) -> &Lattice {
-        &self.env.lattice
+        &self.data.env.lattice
     }
 
     pub fn lattice_mut(&mut self) -> &mut Lattice {
-        &mut self.env.lattice
+        &mut self.data.env.lattice
     }
 
     /// Local changes since this was last cleared, for other replicas.
     pub fn changeset(&mut self) -> &mut Changeset {
-        self.env.lattice.changes()
+        self.data.env.lattice.changes()
     }
 
     pub fn horizons(&self) -> &Horizons {
-        &self.env.horizons
+        &self.data.env.horizons
     }
 
     pub fn horizons_mut(&mut self) -> &mut Horizons {
-        &mut self.env.horizons
+        &mut self.data.env.horizons
     }
 
     pub fn marks(&self) -> &Marks {
@@ -296,121 +219,97 @@ impl Shard {
     /// Records the mark in the journal if it has changed. A caller that changes keys of the slot does so in the same
     /// frame: then both are in the log, or neither.
     pub fn mark_slot(&mut self, slot: u16, mark: Option<SlotMark>) {
-        self.marks.mark(slot, mark, &mut self.env.observers.journal);
+        self.marks
+            .mark(slot, mark, &mut self.data.env.observers.journal);
     }
 
     /// Records that from here on the replicated keys are those of the node with this number.
     pub fn set_node(&mut self, number: u16) {
-        let journal = &mut self.env.observers.journal;
+        let journal = &mut self.data.env.observers.journal;
         self.marks.record_node(number, journal);
     }
 
     /// The command that runs next may write to replicated keys.
     #[inline]
     pub fn begin_lattice(&mut self, writer: Writer) {
-        self.env.lattice.begin(writer);
-        self.env.observers.set_writing(true);
+        self.data.env.begin_lattice(writer);
     }
 
     /// The command that runs next may not write to replicated keys, as clocks lead too far: such writes are refused with
     /// [`CLOCKS_LEAD`].
     pub fn bar_lattice(&mut self) {
-        self.env.lattice.bar();
+        self.data.env.lattice.bar();
     }
 
     /// The command has ended.
     #[inline]
     pub fn end_lattice(&mut self) -> Option<Ended> {
-        let ended = self.env.lattice.end()?;
-        self.env.observers.set_writing(false);
-        Some(ended)
+        self.data.env.end_lattice()
     }
 
     /// Writes to the journal up to which time this shard has forgotten, if that has changed. To be called before the
     /// next command and not within one: effects of a command that is incomplete in the logs are ignored.
     #[inline]
     pub fn tell_horizon(&mut self) {
-        self.env.horizons.tell(&mut self.env.observers.journal);
-    }
-
-    /// A key, for an operation on it.
-    #[inline]
-    pub fn at<'a>(&'a mut self, db: usize, key: Key<'a>, now: Now) -> At<'a> {
-        At {
-            db: &mut self.dbs[db],
-            env: &mut self.env,
-            recent: &mut self.recent,
-            key,
-            now,
-        }
+        self.data
+            .env
+            .horizons
+            .tell(&mut self.data.env.observers.journal);
     }
 
     /// Some keys that have graves, from `from` on (initially empty), and the next position.
     pub fn graves(&self, db: usize, from: &[u8], count: usize) -> GraveKeys {
-        self.dbs[db].graves.keys_from(from, count)
+        self.data.graves(db, from, count)
     }
 
     /// Number of graves in all databases.
     pub fn graves_len(&self) -> usize {
-        self.dbs.iter().map(|db| db.graves.len()).sum()
+        self.data.dbs.iter().map(|db| db.graves.len()).sum()
     }
 
     /// Whether there is state that is kept only until all replicas have received it.
     pub fn has_to_forget(&self) -> bool {
-        self.dbs.iter().any(|db| !db.graves.is_settled())
+        self.data.dbs.iter().any(|db| !db.graves.is_settled())
     }
 
     /// Forgets deletions up to `horizon`, the time of a stamp, which all replicas must have set as their horizon:
     /// then they merge correctly what a replica writes to a key that it has forgotten. Examines at most `budget`
     /// keys; returns whether there may be more.
     pub fn forget_step(&mut self, horizon: u64, budget: usize) -> bool {
-        if self.dbs.iter().any(|db| db.graves.is_due(horizon)) {
-            self.env.horizons.forget(horizon);
-        }
-        let mut left = budget;
-        let mut more = false;
-        for db in &mut self.dbs {
-            more |= replica::forget(db, horizon, &mut left, &mut self.env);
-        }
-        more
+        self.data.forget(horizon, budget)
     }
 
     /// Sets the encoding limits of collections.
     pub fn set_tuning(&mut self, tuning: Tuning) {
-        let seed = self.env.tuning.seed;
-        self.env.tuning = Tuning { seed, ..tuning };
+        let seed = self.data.env.tuning.seed;
+        self.data.env.tuning = Tuning { seed, ..tuning };
     }
 
     pub fn tuning(&self) -> &Tuning {
-        &self.env.tuning
+        &self.data.env.tuning
     }
 
     pub fn policy(&self) -> Policy {
-        self.env.policy
+        self.data.env.policy
     }
 
     /// Existing stamps keep their bits: after a change between time and frequency they mean little until the keys are
     /// accessed again.
     pub fn set_policy(&mut self, policy: Policy) {
-        self.env.policy = policy;
+        self.data.env.policy = policy;
     }
 
     /// Whether access stamps are renewed by reads and writes (`CLIENT NO-TOUCH`).
     pub fn set_touch(&mut self, touch: bool) {
-        self.env.touch = touch;
+        self.data.env.touch = touch;
     }
 
     /// Removes at most `budget` expired keys. Returns whether there may be more.
     pub fn expire_step(&mut self, now: Now, budget: usize) -> bool {
-        let mut left = budget;
-        for _ in 0..self.dbs.len() {
-            let db = &mut self.dbs[self.next_expire];
-            if db.expire(now.unix_ms(), &mut left, &mut self.env) {
-                return true;
-            }
-            self.next_expire = (self.next_expire + 1) % self.dbs.len();
-        }
-        false
+        let (mut left, data) = (budget, &mut self.data);
+        let databases = data.dbs.len();
+        self.expiry
+            .go_on(databases, |db| data.expire(db, now, &mut left))
     }
 
     /// Performs a part of the work that commands on large collections have deferred, about a microsecond for each
@@ -418,7 +317,7 @@ impl Shard {
     pub fn sweep_step(&mut self, budget: usize) -> bool {
         let mut left = budget;
         let mut more = false;
-        for db in &mut self.dbs {
+        for db in &mut self.data.dbs {
             more |= db.records.beside.sweep(&mut left);
         }
         more
@@ -427,28 +326,21 @@ impl Shard {
     /// Frees memory that removed records have left unused, examining at most `budget` records. Returns whether there
     /// may be more to do.
     pub fn maintain_step(&mut self, budget: usize) -> bool {
-        let mut left = budget;
-        for _ in 0..self.dbs.len() {
-            let db = &mut self.dbs[self.next_maintain];
-            let (seed, moved) = (&self.seed, &mut self.env.counters.compacted);
-            let hash_of = |key: &[u8]| hash_of(seed, key);
-            if db.records.compact(hash_of, &mut left, moved) {
-                return true;
-            }
-            self.next_maintain = (self.next_maintain + 1) % self.dbs.len();
-        }
-        false
+        let (mut left, data) = (budget, &mut self.data);
+        let databases = data.dbs.len();
+        self.maintenance
+            .go_on(databases, |db| data.compact(db, &mut left))
     }
 
     pub fn memory(&self) -> Memory {
         let mut all = Memory {
-            held_bytes: self.held_bytes(),
+            held_bytes: self.replay.held().map_or(0, Held::bytes),
             ..Memory::default()
         };
-        for db in &self.dbs {
+        for db in &self.data.dbs {
             all.add(db.memory());
         }
-        all.keys -= self.dbs[BOOKS].len();
+        all.keys -= self.data.dbs[BOOKS].len();
         all
     }
 
@@ -456,53 +348,94 @@ impl Shard {
     /// room of the arena's pages and what a database without keys still has allocated.
     #[inline]
     pub fn charged(&self) -> usize {
-        self.dbs.iter().map(Db::charged).sum()
+        self.data.dbs.iter().map(Db::charged).sum()
     }
 
     /// Bytes that the key takes, its share of the index included.
     pub fn memory_of(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<usize> {
-        let found = self.dbs[db].live(key, now, &mut self.env)?;
-        Some(self.dbs[db].memory_of(found.handle))
+        let found = self.data.dbs[db].live(key, now, &mut self.data.env)?;
+        Some(self.data.dbs[db].memory_of(found.handle))
     }
 
     pub fn counters(&self) -> Counters {
-        self.env.counters
+        self.data.env.counters
     }
 
     /// Large objects that were removed, to be dropped by a thread of low priority.
     pub fn take_garbage(&mut self) -> Vec<Garbage> {
-        self.env.garbage.take()
+        self.data.env.garbage.take()
     }
 
     /// Adds a large object to those that [`Shard::take_garbage`] hands out.
     pub fn drop_later(&mut self, garbage: Garbage) {
-        self.env.garbage.push(garbage);
+        self.data.env.garbage.push(garbage);
     }
 
     /// Sets which keys of clients another worker counts, and recounts.
     pub fn set_counted(&mut self, keying: Option<&Arc<dyn Keying>>) {
-        for db in &mut self.dbs[..DATABASES] {
+        for db in &mut self.data.dbs[..DATABASES] {
             db.census.set_keying(keying, keys(&db.records));
         }
     }
 
     /// Marks all slots as other nodes' until [`Shard::set_guest`] says otherwise.
     pub fn invite_all(&mut self) {
-        self.env.guests.invite_all();
-        for db in &mut self.dbs {
-            db.census.count_slots(keys(&db.records));
-        }
+        self.data.env.guests.invite_all();
+        self.data.count_slots();
     }
 
     /// Sets whether another node answers for a slot.
     pub fn set_guest(&mut self, slot: u16, is_guest: bool) {
-        self.env.guests.set(slot, is_guest);
+        self.data.env.guests.set(slot, is_guest);
     }
 
     /// Asserts every invariant, by examining all data: for tests.
     pub fn check(&self) {
-        for db in &self.dbs {
-            db.check(|key| hash_of(&self.seed, key));
+        self.data.check();
+    }
+
+    /// Makes this instant the cut. A snapshot under way is aborted, and the rest of its walk is done here: check
+    /// [`Shard::is_unwinding`] first if that may take too long.
+    pub fn begin_snapshot(&mut self) {
+        self.abort_snapshot();
+        while self.snapshot_step(usize::MAX, &mut Vec::new()) {}
+        let Databases { dbs, env, .. } = &mut self.data;
+        env.snapshot.begin(dbs, env.horizons.here());
+        env.observers.set_capturing(true);
+    }
+
+    /// Appends records of the cut to `out`, as `Set` effects: all that were written since the last step because they
+    /// were about to change, then those that the walk finds, until `budget` bytes are used up (or one record is
+    /// written); a record that is only examined counts as 64 bytes. Returns whether there may be more; if not, the
+    /// snapshot is complete. After [`Shard::abort_snapshot`] it has to be called in the same way, and writes nothing.
+    pub fn snapshot_step(&mut self, budget: usize, out: &mut Vec<u8>) -> bool {
+        let Databases { dbs, env, .. } = &mut self.data;
+        let more = env.snapshot.step(dbs, &mut env.garbage, budget, out);
+        if !more {
+            env.observers.set_capturing(false);
         }
+        more
+    }
+
+    /// Whether a snapshot was aborted and [`Shard::snapshot_step`] still has to complete its walk.
+    pub fn is_unwinding(&self) -> bool {
+        !self.snapshot().is_running() && self.data.dbs.iter().any(Db::is_walked)
+    }
+
+    /// Aborts the snapshot under way, if any.
+    pub fn abort_snapshot(&mut self) {
+        let env = &mut self.data.env;
+        env.snapshot.abort(&mut env.garbage);
+        env.observers.set_capturing(false);
+    }
+
+    /// The databases, for drawing records that might be evicted.
+    pub fn draws(&self) -> Draws<'_> {
+        Draws::new(&self.data)
+    }
+
+    /// Evicts a drawn record, unless `keep` returns true for its key.
+    pub fn evict(&mut self, drawn: Drawn, now: Now, keep: impl FnOnce(&[u8]) -> bool) -> Eviction {
+        evict(&mut self.data, drawn, now, keep)
     }
 }

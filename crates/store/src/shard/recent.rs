@@ -5,7 +5,7 @@
 //! record (invariant 1 of `records`), and a free slot is no record (invariant 1 of `arena`). So changes, moves and
 //! removals of records need not be reported here, and a wrong guess is harmless.
 
-use super::Shard;
+use super::databases::Databases;
 use super::record::{Compact, equal};
 use super::types::{Key, Warm};
 use std::hint::black_box;
@@ -85,24 +85,22 @@ impl Place {
 }
 
 /// Prefetching for a batch of commands.
-impl Shard {
-    /// Keys whose cache misses [`Shard::warm`] takes together.
-    pub const WARMED: usize = 16;
+impl Databases {
+    /// Keys whose cache misses [`Databases::warm`] takes together.
+    pub(super) const WARMED: usize = 16;
 
-    /// Prefetches the key's line of the index. For a batch of keys, call this for all of them first, then
-    /// [`Shard::warm_record`] for each result: within each pass the processor waits for all the misses together.
-    /// Recently written keys need neither.
+    /// See [`Shard::warm_index`](super::Shard::warm_index).
     #[inline]
-    pub fn warm_index(&self, db: usize, hash: u32) -> Warm {
+    pub(super) fn warm_index(&self, db: usize, hash: u32) -> Warm {
         if self.recent.knows(hash) {
             return Warm(0);
         }
         Warm(self.dbs[db].records.candidate(hash))
     }
 
-    /// Prefetches what most probably is the record's slot. The result has no meaning.
+    /// See [`Shard::warm_record`](super::Shard::warm_record).
     #[inline]
-    pub fn warm_record(&self, db: usize, warm: Warm) -> u64 {
+    pub(super) fn warm_record(&self, db: usize, warm: Warm) -> u64 {
         if warm.0 == 0 {
             return 0;
         }
@@ -110,7 +108,7 @@ impl Shard {
     }
 
     /// Does both for some keys with their databases, whose records are read or written whole.
-    pub fn warm(&self, keys: impl Iterator<Item = (usize, u32)>) {
+    pub(super) fn warm(&self, keys: impl Iterator<Item = (usize, u32)>) {
         let mut found = [(0, Warm(0)); Self::WARMED];
         let mut any = 0;
         for ((db, hash), found) in keys.zip(&mut found) {

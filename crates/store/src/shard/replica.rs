@@ -1,9 +1,9 @@
 //! Storage of this worker's replica of a key in a database, and its changes: a value that shows something is a
 //! record, one that shows nothing has a grave.
 
-use super::Env;
 use super::beside::Outside;
 use super::db::Db;
+use super::env::Env;
 use super::gone::ends_of;
 use super::lattice::is_small;
 use super::records::Found;

@@ -15,7 +15,6 @@ use super::garbage::GarbageList;
 use super::gone::{is_over, leave_out};
 use super::observers::PUT_CHUNK;
 use super::types::{Any, Value};
-use super::{Env, Shard};
 use crate::effect::Effect;
 use crate::marks::{self, Mark};
 use crate::planted::{self, Planted};
@@ -291,7 +290,7 @@ impl Snapshot {
 
     /// Makes this instant the cut; all nodes have received everything up to `horizon`. An earlier snapshot must have
     /// been completed or unwound.
-    fn begin(&mut self, dbs: &mut [Db], horizon: u64) {
+    pub(super) fn begin(&mut self, dbs: &mut [Db], horizon: u64) {
         for db in &mut *dbs {
             db.begin_walk(horizon);
         }
@@ -303,7 +302,7 @@ impl Snapshot {
         };
     }
 
-    fn step(
+    pub(super) fn step(
         &mut self,
         dbs: &mut [Db],
         garbage: &mut GarbageList,
@@ -377,7 +376,7 @@ impl Snapshot {
         }
     }
 
-    fn abort(&mut self, garbage: &mut GarbageList) {
+    pub(super) fn abort(&mut self, garbage: &mut GarbageList) {
         self.capturing = false;
         self.pending = Vec::new();
         for rest in std::mem::take(&mut self.rest) {
@@ -389,7 +388,7 @@ impl Snapshot {
     }
 
     /// Takes a flushed database: it is kept until its records of the cut are written.
-    fn take_flushed(&mut self, db: Db, garbage: &mut GarbageList) {
+    pub(super) fn take_flushed(&mut self, db: Db, garbage: &mut GarbageList) {
         if self.capturing && db.is_walked() {
             self.frozen.push(db);
         } else {
@@ -431,52 +430,5 @@ fn throw(db: Db, garbage: &mut GarbageList) {
             bytes: db.memory().total(),
             what: Box::new(db),
         });
-    }
-}
-
-impl Shard {
-    /// Makes this instant the cut. A snapshot under way is aborted, and the rest of its walk is done here: check
-    /// [`Shard::is_unwinding`] first if that may take too long.
-    pub fn begin_snapshot(&mut self) {
-        self.abort_snapshot();
-        while self.snapshot_step(usize::MAX, &mut Vec::new()) {}
-        self.env
-            .snapshot
-            .begin(&mut self.dbs, self.env.horizons.here());
-        self.env.observers.set_capturing(true);
-    }
-
-    /// Appends records of the cut to `out`, as `Set` effects: all that were written since the last step because they
-    /// were about to change, then those that the walk finds, until `budget` bytes are used up (or one record is
-    /// written); a record that is only examined counts as 64 bytes. Returns whether there may be more; if not, the
-    /// snapshot is complete. After [`Shard::abort_snapshot`] it has to be called in the same way, and writes nothing.
-    pub fn snapshot_step(&mut self, budget: usize, out: &mut Vec<u8>) -> bool {
-        let Env {
-            snapshot, garbage, ..
-        } = &mut self.env;
-        let more = snapshot.step(&mut self.dbs, garbage, budget, out);
-        if !more {
-            self.env.observers.set_capturing(false);
-        }
-        more
-    }
-
-    /// Whether a snapshot was aborted and [`Shard::snapshot_step`] still has to complete its walk.
-    pub fn is_unwinding(&self) -> bool {
-        !self.env.snapshot.capturing && self.dbs.iter().any(Db::is_walked)
-    }
-
-    /// Aborts the snapshot under way, if any.
-    pub fn abort_snapshot(&mut self) {
-        self.env.snapshot.abort(&mut self.env.garbage);
-        self.env.observers.set_capturing(false);
-    }
-
-    /// Replaces a database that is flushed by an empty one.
-    pub(super) fn empty(&mut self, db: usize) {
-        let new = self.dbs[db].of_nothing(db as u8);
-        let old = std::mem::replace(&mut self.dbs[db], new);
-        let env = &mut self.env;
-        env.snapshot.take_flushed(old, &mut env.garbage);
     }
 }

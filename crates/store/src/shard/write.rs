@@ -1,7 +1,7 @@
 //! Writing strings to a database, whole or in parts.
 
-use super::Env;
 use super::db::Db;
+use super::env::Env;
 use super::placed::New;
 use super::record::{self, Head, INLINE};
 use super::records::{Found, NewRecord};

@@ -9,15 +9,14 @@
 //! An operation that would need other replicas changes nothing and is kept as the refusal of the command, whatever
 //! reply the command produces.
 
-use super::Env;
 use super::at::At;
 use super::causal;
 use super::collection::Editor;
+use super::env::Env;
 use super::lattice::{CLOCKS_LEAD, Keyed};
 use super::replica::Other;
 use super::strings::{set_deadline, write_string};
-use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue, WrongType};
-use crate::effect::Effect;
+use super::types::{Entry, ExpirySetting, NewValue, OwnedValue, WrongType};
 use rufous_datatype::hash::{self, Hash};
 use rufous_datatype::object::{Object, Registered, Tag};
 use rufous_datatype::replicated::{Refused, Writer};
@@ -43,29 +42,6 @@ const NO_STORE: Refused = Refused {
     why: "it replaces what other replicas may be adding to",
     instead: "store to a key of regime strict, or add the elements",
 };
-
-impl Env {
-    /// Reports a local change of a replica.
-    pub(super) fn tell_update(
-        &mut self,
-        (db, key): (u8, Key<'_>),
-        keyed: Keyed,
-        tag: Tag,
-        ops: &[u8],
-    ) {
-        self.counters.changes += 1;
-        let effect = Effect::Update {
-            db,
-            key: key.bytes,
-            tag,
-            ops,
-        };
-        self.observers.tell(key, db, &effect);
-        if keyed.is_shared {
-            self.lattice.note_change((db, key), tag, ops, &self.tuning);
-        }
-    }
-}
 
 /// Refuses an operation that depends on the whole value at other replicas.
 #[cold]

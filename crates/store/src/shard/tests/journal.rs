@@ -182,7 +182,7 @@ fn eviction_and_expiry_are_deletions() {
     let key = shard.key(name);
     shard.set(0, key, NewValue::Copy(b"5"), ExpirySetting::At(80), at(75));
     told(&mut shard);
-    let drawn = shard.draw_soonest().expect("there");
+    let drawn = shard.draws().soonest().expect("there");
     let entry = shard.clone_entry(0, key, at(76)).expect("there");
     assert_eq!(shard.evict(drawn, at(76), |_| false), Eviction::Evicted);
     let evicted = Effect::Delete { db: 0, key: name };

@@ -67,7 +67,7 @@ fn what_needs_other_replicas_is_refused_and_changes_nothing() {
         assert_eq!(value.map(|v| v.bytes().to_vec()), Some(b"abc".to_vec()));
         shard.check();
     }
-    assert!(!shard.env.observers.any());
+    assert!(!shard.data.env.observers.any());
 }
 
 #[test]

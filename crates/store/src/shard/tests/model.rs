@@ -155,8 +155,7 @@ impl Pair {
     pub(super) fn new(seed: u64) -> Self {
         let mut shard = Shard::new(seed);
         if seed.is_multiple_of(2) {
-            let dbs = shard.dbs.iter_mut();
-            dbs.for_each(|db| db.census.count_slots(std::iter::empty()));
+            shard.data.count_slots();
         }
         Self {
             shard,
@@ -407,7 +406,11 @@ impl Pair {
         } else {
             assert_eq!(expired as usize, budget);
         }
-        let next = self.shard.draw_soonest().and_then(|drawn| drawn.expire_at);
+        let next = self
+            .shard
+            .draws()
+            .soonest()
+            .and_then(|drawn| drawn.expire_at);
         let all = self.model.iter().flat_map(|items| items.values());
         assert!(more || next == all.filter_map(|item| item.expire_at).min());
     }

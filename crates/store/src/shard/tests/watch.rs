@@ -134,6 +134,6 @@ fn watchers_come_and_go_apart_from_each_other() {
     );
     shard.observers_mut().unwatch(A);
     shard.observers_mut().unwatch(A);
-    assert!(!shard.env.observers.any());
+    assert!(!shard.data.env.observers.any());
     assert_eq!(shard.observers().watches().watchers(), 0);
 }
