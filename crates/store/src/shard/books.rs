@@ -40,15 +40,11 @@ impl<'a> Books<'a> {
 
     /// Number of entries of a slot.
     pub(super) fn len_in(self, slot: u16) -> usize {
-        if self.is_empty() {
+        if self.0.len() == 0 {
             return 0;
         }
         let counted = self.0.census.slots();
         let counted = counted.map(|slots| slots.strict_in(slot));
         counted.unwrap_or_else(|| self.iter().filter(|entry| entry.0 == slot).count())
-    }
-
-    pub(super) fn is_empty(self) -> bool {
-        self.0.len() == 0
     }
 }

@@ -88,11 +88,6 @@ impl Shard {
         at.remove()
     }
 
-    /// Removes the key and returns its entry.
-    pub fn take(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
-        self.at(db, key, now).take()
-    }
-
     /// Lets `change` apply operations to the value of a key, or to an empty value if the key is missing. A value
     /// without elements afterwards is not kept.
     #[inline]
@@ -174,9 +169,8 @@ impl Shard {
 
     /// Removes all state of a key without reporting it: for a shard on which commands are tried.
     pub fn take_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
-        let taken = self.take(db, key, now);
-        taken.or_else(|| {
-            let mut at = self.at(db, key, now);
+        let mut at = self.at(db, key, now);
+        at.take().or_else(|| {
             let entry = hidden_entry(&at);
             at.replica().drop_all();
             entry
@@ -354,22 +348,17 @@ impl Shard {
     /// Applies effects that another worker computed on a copy of a key's value, and reports them to all observers.
     /// Nothing expires, as nothing did there.
     pub fn carry_out(&mut self, effects: &[u8], now: Now) {
-        let done = self.carry(effects, now);
+        let done = self.carry(effects, None, now);
         debug_assert!(done.is_ok(), "it was possible on a copy");
-    }
-
-    /// The same for effects from another node: stops at an invalid one, with an error.
-    pub fn carry(&mut self, effects: &[u8], now: Now) -> Result<(), NotAnEffect> {
-        self.carry_on(effects, None, now)
     }
 
     /// Applies another node's effects to a slot and reports them to all observers. An effect on anything else is
     /// refused before it is applied; those before it have been applied.
     pub fn do_in_slot(&mut self, slot: u16, effects: &[u8], now: Now) -> Result<(), NotAnEffect> {
-        self.carry_on(effects, Some(slot), now)
+        self.carry(effects, Some(slot), now)
     }
 
-    fn carry_on(&mut self, effects: &[u8], slot: Option<u16>, now: Now) -> Result<(), NotAnEffect> {
+    fn carry(&mut self, effects: &[u8], slot: Option<u16>, now: Now) -> Result<(), NotAnEffect> {
         let mut store = Store {
             data: &mut self.data,
             marks: &mut self.marks,

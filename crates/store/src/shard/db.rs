@@ -5,6 +5,9 @@
 //! 1. A key that has a record has no grave.
 //! 2. `deadlines` and `census` are those of the records.
 
+#[cfg(test)]
+mod tests;
+
 use super::beside::Outside;
 use super::census::Census;
 use super::deadlines::Deadlines;

@@ -16,9 +16,8 @@ impl Db {
     #[inline]
     pub(super) fn is_due(&self, handle: u32, now_ms: u64, env: &Env) -> bool {
         let slot = self.records.slot(handle);
-        let ahead_ms = env.lattice.ahead_ms;
         Head::of(slot).is_due(slot, now_ms)
-            && (ahead_ms == 0 || self.is_due_yet(handle, now_ms, ahead_ms))
+            && (env.lattice.ahead_ms == 0 || self.is_due_yet(handle, now_ms, env.lattice.ahead_ms))
     }
 
     /// The same on a wall clock that has jumped ahead, by which replicated keys do not expire.

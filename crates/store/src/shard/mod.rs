@@ -12,29 +12,31 @@
 //! Map, in reading order:
 //! - [`types`]: arguments and results
 //! - [`policy`]: access stamps, by time or by frequency
-//! - `db`, `write` (`placed`), `account`: one database; reading and walking, writing, and its memory account
-//! - `change`: every change; `collection`: changes of values other than strings
+//! - `change`, `reading`: what the shard passes on to its parts; `round`: work for one database after the other
+//! - `databases`: all databases with what they share (`env`); `at`: a key of one, and the operations on it; `collection`:
+//!   changes of values other than strings
+//! - `db`: one database; `write`: writing strings; `expiring`: removing what has expired
 //! - `observers`: what changes are reported to: the `journal`, watchers of keys (`watch`), keys with waiters (`awaited`)
 //! - `snapshot`: all data as of an instant, while commands run
 //! - `slots`: copies the keys of single slots while commands run, and drops them; `guests`: slots that another node
 //!   answers for; `by_slot`: the number of keys of each slot; `marks`: how much of each slot is here; `books`: the
 //!   books of transactions, which belong to slots as well
 //! - `garbage`: removed values that another thread drops
-//! - `sweep`: deferred work of operations on large collections
 //! - `replay`: replays a journal; `held`: counts that a replay holds back
-//! - `at`: a key, with what an operation on it needs
 //! - `lattice`: which keys are replicated, and what a command may do with them; `horizons`: what all replicas have
 //!   received, and what is forgotten; `contexts`: what clients have seen
 //! - `writes`: writes to replicated keys, `strings` of them, `causal` those with causal order, `overwrite` the fast
-//!   path, `turn` those of a turn together; `merging`: states from other replicas; `replica`, `graves`: the storage of this worker's replica
+//!   path, `turn` those of a turn together; `merging`: states from other replicas; `replica`, `graves`: the storage of
+//!   this worker's replica
+//! - `records`: the records of a database; `beside`: what is too large for them (`slab`); `placed`: where a value goes
 //! - `record`: the layout of a record in its slot
 //! - `classes`, `arena`, `compact`: size classes, pages of slots, and emptying pages
 //! - `segment`, `index`: from hash to record
+//! - `deadlines`: which records expire and when (`expiry`: in their order)
+//! - `census`: which records other workers and nodes count
 //! - `recent`: recently written records, found without a lookup; prefetching
 //! - `walk`: the index in the order of hashes, and at random
-//! - `expiry`: the order in which keys expire; `expiring`: removing them
 //! - `sample`: drawing records to be evicted
-//! - `slab`: keys and values too large for a record
 //! - `table`: arrays that grow without moving
 
 mod arena;

@@ -172,13 +172,10 @@ impl Shard {
         self.data.dbs[db].scan(range, Db::is_unlisted, &mut self.data.env, f)
     }
 
-    /// A random key with its entry; all keys have the same probability.
-    pub fn random(&mut self, db: usize, now: Now, rng: &mut Rng) -> Option<Item<'_>> {
-        self.data.dbs[db].random(now.unix_ms(), rng, &mut self.data.env)
-    }
-
+    /// A random key; all have the same probability.
     pub fn random_key(&mut self, db: usize, now: Now, rng: &mut Rng) -> Option<Vec<u8>> {
-        self.random(db, now, rng).map(|item| item.key.to_vec())
+        let item = self.data.dbs[db].random(now.unix_ms(), rng, &mut self.data.env)?;
+        Some(item.key.to_vec())
     }
 
     /// Number of keys, including expired ones that are not yet removed.
@@ -258,11 +255,6 @@ impl Shard {
     /// counted by a walk over all entries.
     pub fn books_in(&self, slot: u16) -> usize {
         Books::new(&self.data).len_in(slot)
-    }
-
-    /// Whether there is any entry.
-    pub fn has_books(&self) -> bool {
-        !Books::new(&self.data).is_empty()
     }
 
     /// Prefetches the key's line of the index. For a batch of keys, call this for all of them first, then

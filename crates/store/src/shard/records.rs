@@ -7,6 +7,8 @@
 //! 2. Each number in a record is in use in its slab, by that record alone.
 //! 3. Records have the parity of new ones, except those that a walk of a snapshot has not yet reached.
 
+#[cfg(test)]
+mod tests;
 mod write;
 
 use super::arena::Arena;

@@ -1,5 +1,8 @@
 //! Replays a journal into an empty shard: without a clock, without expiry, and without reporting changes.
 
+#[cfg(test)]
+mod tests;
+
 use super::at::At;
 use super::collection::{commit_encoded, extend};
 use super::convert::reshapes;

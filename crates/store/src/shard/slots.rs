@@ -376,3 +376,98 @@ impl Slots {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::types::{ExpirySetting, NewValue};
+    use rufous_base::Now;
+
+    const NOW: Now = Now {
+        mono_us: 0,
+        unix_us: 1_000_000,
+    };
+
+    fn put(data: &mut Databases, name: &[u8], value: &[u8]) -> Vec<u8> {
+        let key = data.key(name);
+        let (setting, env) = (ExpirySetting::Clear, &mut data.env);
+        data.dbs[0].set(key, NewValue::Copy(value), setting, NOW, env);
+        let mut bytes = Vec::new();
+        Effect::Set {
+            db: 0,
+            key: name,
+            value,
+            expire_at: None,
+        }
+        .encode(&mut bytes);
+        bytes
+    }
+
+    /// The names of the keys that all parts put, up to the end.
+    fn rest(slots: &mut Slots, slot: u16, data: &mut Databases) -> Vec<Vec<u8>> {
+        let mut names = Vec::new();
+        while let Some(part) = slots.copy(slot, &mut 1000, data) {
+            let mut part = &part[..];
+            while !part.is_empty() {
+                let effect = Effect::decode(&mut part).expect("an effect");
+                names.extend(effect.keys().map(|(_, key)| key.to_vec()));
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn a_copy_has_the_keys_of_its_slot_and_what_happens_to_them() {
+        let (mut slots, mut data) = (Slots::default(), Databases::new(1));
+        let slot = slot_of(b"{a}");
+        for name in [&b"{a}1"[..], b"{b}1", b"{a}2"] {
+            put(&mut data, name, b"value");
+        }
+        assert!(slots.copy(slot, &mut 1000, &mut data).is_none());
+        slots.begin_copy(slot, &mut data.env.garbage);
+        assert!(slots.are_walked());
+        let part = slots.copy(slot, &mut 0, &mut data);
+        assert_eq!(part, Some(Vec::new()), "nothing may be examined");
+        // The walk has not reached the key, and will put it as it is.
+        let early = put(&mut data, b"{a}1", b"again");
+        slots.note(slot, &early, &mut data);
+        assert_eq!(slots.backlog(), 0);
+        let mut names = rest(&mut slots, slot, &mut data);
+        names.sort();
+        assert_eq!(names, [b"{a}1", b"{a}2"]);
+        assert!(!slots.are_walked());
+    }
+
+    #[test]
+    fn a_slot_is_dropped_within_the_budget() {
+        let (mut slots, mut data) = (Slots::default(), Databases::new(1));
+        for n in 0..300 {
+            put(&mut data, format!("{{a}}{n}").as_bytes(), b"value");
+            put(&mut data, format!("{{b}}{n}").as_bytes(), b"value");
+        }
+        let slot = slot_of(b"{a}");
+        let mut steps = 0;
+        while !slots.clear(slot, &mut 100, &mut data) {
+            steps += 1;
+        }
+        assert!(steps >= 5 && !slots.are_walked());
+        let left = data.dbs[0].records.handles();
+        let left: Vec<_> = left.map(|handle| data.dbs[0].records.key(handle)).collect();
+        assert_eq!(left.len(), 300);
+        assert!(left.iter().all(|key| key.starts_with(b"{b}")));
+        data.check();
+    }
+
+    #[test]
+    fn an_ended_copy_leaves_nothing() {
+        let (mut slots, mut data) = (Slots::default(), Databases::new(1));
+        put(&mut data, b"{a}1", &[7; 300_000]);
+        let slot = slot_of(b"{a}");
+        slots.begin_copy(slot, &mut data.env.garbage);
+        let part = slots.copy(slot, &mut 1000, &mut data).expect("a part");
+        assert!(!part.is_empty());
+        slots.end_copy(slot, &mut data.env.garbage);
+        assert_eq!((slots.backlog(), slots.are_walked()), (0, false));
+        assert!(slots.copy(slot, &mut 1000, &mut data).is_none());
+    }
+}

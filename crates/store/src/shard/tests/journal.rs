@@ -157,7 +157,7 @@ fn each_change_is_one_effect() {
     shard.flush(db + 1);
     shard.swap(db, db);
     assert!(told(&mut shard).is_empty());
-    let entry = shard.take(db, key, at(73)).expect("there");
+    let entry = shard.at(db, key, at(73)).take().expect("there");
     assert_eq!(told(&mut shard), encoded(&[delete]));
     shard.insert_entry(db, key, entry, at(74));
     assert_eq!(told(&mut shard), encoded(&[set(b"4\0!", None)]));

@@ -359,7 +359,7 @@ impl Pair {
         self.live(to);
         let (from_key, to_key) = (self.shard.key(from), self.shard.key(to));
         let access = self.shard.access(self.db, from_key, now);
-        let entry = self.shard.take(self.db, from_key, now);
+        let entry = self.shard.at(self.db, from_key, now).take();
         assert_eq!(entry.is_some(), expected.is_some());
         if let (Some(entry), Some(expected)) = (entry, expected) {
             assert_eq!(Some(entry.access), access);

@@ -147,7 +147,7 @@ fn a_large_snapshot_survives_growth_shrink_and_compaction() {
                 let name = rng.below(KEYS * 2).to_be_bytes();
                 let key = shard.key(&name);
                 match (rng.below(8), round % 2) {
-                    (0..5, 0) => drop(shard.take(2, key, NOW)),
+                    (0..5, 0) => drop(shard.at(2, key, NOW).take()),
                     (0..5, _) | (5, 0) => {
                         put(&mut shard, 2, rng.below(KEYS * 2), &[2; 60]);
                     }
