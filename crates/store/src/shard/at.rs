@@ -60,7 +60,7 @@ impl At<'_> {
     }
 
     /// The string that the key shows; `None` if it has a value of another type, or none.
-    pub(super) fn text(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn shown_text(&mut self) -> Option<Vec<u8>> {
         let value = self.db.get(self.key, false, self.now, self.env)?;
         Some(value.string().ok()?.bytes().to_vec())
     }

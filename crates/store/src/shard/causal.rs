@@ -159,7 +159,7 @@ pub(super) fn increment(at: &mut At<'_>, keyed: Keyed, by: i64) -> Result<i64, V
         return Ok(0);
     }
     if at.is_plain() {
-        let old = at.text();
+        let old = at.shown_text();
         let old = old.as_deref().map(|old| (old, 0));
         write(at, keyed, old, None);
     }

@@ -216,7 +216,7 @@ pub(super) fn update<T: Registered, R>(
 }
 
 /// Commits encoded operations to the value of a key.
-pub(super) fn commit_encoded(at: &mut At<'_>, tag: Tag, ops: &[u8]) -> Result<(), NotAnEffect> {
+pub(super) fn commit_ops(at: &mut At<'_>, tag: Tag, ops: &[u8]) -> Result<(), NotAnEffect> {
     alter(at, tag, |object, tuning| object.commit_encoded(ops, tuning))
 }
 

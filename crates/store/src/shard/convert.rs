@@ -4,6 +4,7 @@
 use super::Shard;
 use super::at::At;
 use super::causal::shown_expiry;
+pub use super::forms::{reshapes, strings};
 use super::strings::{merge_sketches, write_string};
 use super::types::{Any, Entry, ExpirySetting, Item, Key, NewValue, OwnedValue};
 use crate::effect::Effect;
@@ -25,20 +26,6 @@ const CONCURRENT: &str = "it has concurrent values, of which RESOLVE refuse pick
 /// The registers of a string, if that is a HyperLogLog.
 fn registers(text: &[u8]) -> Option<Registers> {
     hll::Sketch::parse(text).ok()?.registers().ok()
-}
-
-/// The type of the strings of a lattice keyspace.
-pub fn strings(keyspace: &Keyspace) -> Tag {
-    match keyspace.level.keeps_siblings() {
-        true => Tag::Siblings,
-        false => Tag::Register,
-    }
-}
-
-/// Whether a key that moves from one lattice keyspace, or none, to another changes its form of replication.
-pub fn reshapes((from, to): (Option<&Keyspace>, Option<&Keyspace>), workers: usize) -> bool {
-    let shape = |keyspace: &Keyspace| (keyspace.spread(workers), strings(keyspace));
-    from.map(shape) != to.map(shape)
 }
 
 /// Why a value cannot move from one lattice keyspace, or none, to another.

@@ -105,7 +105,7 @@ impl Databases {
             self.touch_watched(db, db, db);
             self.env.lattice.changes().forget_db(db as u8);
         }
-        self.empty(db);
+        self.put_empty(db);
     }
 
     pub(super) fn swap(&mut self, a: usize, b: usize) {
@@ -183,7 +183,7 @@ impl Databases {
     }
 
     /// Replaces a database by an empty one without reporting it.
-    pub(super) fn empty(&mut self, db: usize) {
+    pub(super) fn put_empty(&mut self, db: usize) {
         let new = self.dbs[db].of_nothing(db as u8);
         let old = std::mem::replace(&mut self.dbs[db], new);
         let env = &mut self.env;

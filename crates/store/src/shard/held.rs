@@ -224,6 +224,13 @@ impl Held {
         }
     }
 
+    /// The time of the last stamp in it, and of the last report: later stamps must be above it, as above everything
+    /// that was replayed.
+    pub fn latest(&self) -> u64 {
+        let noted = self.noted.values().map(Noted::latest);
+        noted.fold(self.horizon.max(self.reported), u64::max)
+    }
+
     /// Whether counts are to be held back.
     pub(super) fn holds(&self) -> bool {
         self.horizon > 0 && !planted::is(Planted::CountsNotHeld)

@@ -6,9 +6,9 @@
 
 use super::at::At;
 use super::env::Env;
-use super::gone::ends_of;
 use super::noted::Note;
 use super::overwrite::merge_plain;
+use super::remains::ends_of;
 use super::replica::Other;
 use super::types::{Any, Entry, OwnedValue};
 use crate::effect::NotAnEffect;

@@ -22,7 +22,9 @@
 //!   answers for; `by_slot`: the number of keys of each slot; `marks`: how much of each slot is here; `books`: the
 //!   books of transactions, which belong to slots as well
 //! - `garbage`: removed values that another thread drops
-//! - `replay`: replays a journal; `held`: counts that a replay holds back
+//! - `replay`: replays a journal; `held`: counts that a replay holds back; `gone`: writes that are forgotten (`remains`:
+//!   values without these, `noted`: notes of them)
+//! - [`convert`]: conversion of values when the keyspace of their keys changes (`forms`)
 //! - `lattice`: which keys are replicated, and what a command may do with them; `horizons`: what all replicas have
 //!   received, and what is forgotten; `contexts`: what clients have seen
 //! - `writes`: writes to replicated keys, `strings` of them, `causal` those with causal order, `overwrite` the fast
@@ -59,6 +61,7 @@ mod deadlines;
 mod env;
 mod expiring;
 mod expiry;
+mod forms;
 mod garbage;
 mod gone;
 mod graves;
@@ -79,6 +82,7 @@ mod reading;
 mod recent;
 mod record;
 mod records;
+mod remains;
 mod replay;
 mod replica;
 mod round;

@@ -63,7 +63,7 @@ fn number(part: &[u8]) -> u32 {
 }
 
 /// The type and bytes of a packed value part.
-fn packed(part: &[u8]) -> (Tag, &[u8]) {
+fn tagged(part: &[u8]) -> (Tag, &[u8]) {
     // invariant: every writer of such a part begins it with a tag
     let (&tag, packed) = part.split_first().expect("such parts begin with a tag");
     // invariant: tags come from `Tag`
@@ -263,7 +263,7 @@ impl Records {
             BIG => Any::String(Value::Big(self.beside.big(number(part)))),
             OBJECT => Any::Object(self.beside.object(number(part))),
             _ => {
-                let (tag, packed) = packed(part);
+                let (tag, packed) = tagged(part);
                 Any::Packed(tag, packed)
             }
         }
@@ -275,7 +275,7 @@ impl Records {
         let slot = self.arena.get(handle);
         let head = Head::of(slot);
         match head.kind() {
-            PACKED => (Some(packed(head.value_part(slot)).0), true),
+            PACKED => (Some(tagged(head.value_part(slot)).0), true),
             OBJECT => {
                 let object = self.beside.object(number(head.value_part(slot)));
                 (Some(object.tag()), false)
@@ -299,7 +299,7 @@ impl Records {
     /// A packed value as an object of its own, whose bytes are put into `buffer`.
     pub(super) fn unpacked(&self, handle: u32, buffer: &mut Vec<u8>) -> Object {
         let slot = self.arena.get(handle);
-        let (tag, bytes) = packed(Head::of(slot).value_part(slot));
+        let (tag, bytes) = tagged(Head::of(slot).value_part(slot));
         let mut buffer = std::mem::take(buffer);
         buffer.clear();
         buffer.extend_from_slice(bytes);
@@ -427,7 +427,7 @@ impl Records {
             }
             let parts = (head.key_part(slot).len(), head.value_len());
             let size = record::size(parts.0, parts.1, head.has_expiry());
-            let keeps_room = head.kind() == PACKED && packed(head.value_part(slot)).0.keeps_room();
+            let keeps_room = head.kind() == PACKED && tagged(head.value_part(slot)).0.keeps_room();
             let suits = classes::suits(slot.len(), size, keeps_room);
             assert!(suits, "{size} bytes in a slot of {}", slot.len());
             f(hash, handle);

@@ -4,10 +4,10 @@
 mod tests;
 
 use super::at::At;
-use super::collection::{commit_encoded, extend};
-use super::convert::reshapes;
+use super::collection::{commit_ops, extend};
 use super::databases::Databases;
 use super::db::Db;
+use super::forms::reshapes;
 use super::gone::drop_noted;
 use super::held::Held;
 use super::marks::Marks;
@@ -192,7 +192,7 @@ impl Replay {
                 }
             }
             Effect::FlushDb { db } => {
-                data.empty(usize::from(db));
+                data.put_empty(usize::from(db));
                 if let Some(held) = &mut self.held {
                     held.forget_db(db);
                 }
@@ -252,7 +252,7 @@ impl Replay {
                 if tag.is_replicated() {
                     return self.join_ops(&mut at, (tag, false), ops);
                 }
-                commit_encoded(&mut at, tag, ops)?;
+                commit_ops(&mut at, tag, ops)?;
             }
             Effect::Put {
                 db,

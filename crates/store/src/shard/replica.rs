@@ -4,9 +4,9 @@
 use super::beside::Outside;
 use super::db::Db;
 use super::env::Env;
-use super::gone::ends_of;
 use super::lattice::is_small;
 use super::records::Found;
+use super::remains::ends_of;
 use super::types::{Key, fits_packed};
 use crate::planted::{self, Planted};
 use rufous_base::Now;

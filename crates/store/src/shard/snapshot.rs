@@ -12,8 +12,8 @@
 
 use super::db::Db;
 use super::garbage::GarbageList;
-use super::gone::{is_over, leave_out};
-use super::observers::PUT_CHUNK;
+use super::observers::{PUT_CHUNK, note_length};
+use super::remains::{is_over, leave_out};
 use super::types::{Any, Value};
 use crate::effect::Effect;
 use crate::marks::{self, Mark};
@@ -59,13 +59,6 @@ struct Rest {
     at: u64,
     /// Writes below this stamp have gone.
     gone: Stamp,
-}
-
-/// Chunks end with the element that makes them this long.
-pub(super) fn note_length(chunk: &[u8]) {
-    if chunk.len() >= PUT_CHUNK {
-        marks::hit(Mark::FullChunk);
-    }
 }
 
 impl Rest {

@@ -189,11 +189,11 @@ impl Db {
         if self.records.is_string(found.handle) {
             return found;
         }
-        self.flatten(found, key, env)
+        self.become_plain(found, key, env)
     }
 
     #[cold]
-    fn flatten(&mut self, found: Found, key: Key<'_>, env: &mut Env) -> Found {
+    fn become_plain(&mut self, found: Found, key: Key<'_>, env: &mut Env) -> Found {
         let item = self.records.item(found.handle);
         let text = item
             .value

@@ -52,7 +52,7 @@ pub(super) fn refuse_edit<R>(
 ) -> R {
     at.refuse(ON_THE_WHOLE);
     causal::note_read(at);
-    let mut copy = at.text().unwrap_or_default();
+    let mut copy = at.shown_text().unwrap_or_default();
     copy.resize(copy.len().max(min_len), 0);
     change(&mut copy)
 }
