@@ -146,17 +146,18 @@ impl At<'_> {
             self.prepare();
         }
         let (db, key) = (self.db.number, self.key.bytes);
-        let expire_at = match expiry {
-            ExpirySetting::Keep => return self.tell(&Effect::SetKeep { db, key, value }),
-            ExpirySetting::Clear => None,
-            ExpirySetting::At(at) => Some(at),
-        };
-        self.tell(&Effect::Set {
+        let set = |expire_at| Effect::Set {
             db,
             key,
             value,
             expire_at,
-        });
+        };
+        let effect = match expiry {
+            ExpirySetting::Keep => Effect::SetKeep { db, key, value },
+            ExpirySetting::Clear => set(None),
+            ExpirySetting::At(at) => set(Some(at)),
+        };
+        self.tell(&effect);
     }
 
     /// See [`Shard::edit`](super::Shard::edit).

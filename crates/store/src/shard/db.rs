@@ -169,9 +169,10 @@ impl Db {
         new: NewRecord<'_>,
         garbage: &mut GarbageList,
     ) {
-        let old = self.records.expiry(found.handle);
-        self.change_deadline(key.hash, found.handle, old, new.expiry);
-        if let Some(outside) = self.records.replace(found, key, new) {
+        let slot = self.records.slot(found.handle);
+        let head = Head::of(slot);
+        self.change_deadline(key.hash, found.handle, head.expiry(slot), new.expiry);
+        if let Some(outside) = self.records.replace((found, head), key, new) {
             garbage.throw(outside);
         }
     }
@@ -185,12 +186,13 @@ impl Db {
 
     /// Unlinks a record; returns what it had outside, its key aside.
     pub(super) fn unlink(&mut self, found: Found, hash: u32) -> Option<Outside> {
-        let old = self.records.expiry(found.handle);
-        self.change_deadline(hash, found.handle, old, None);
+        let slot = self.records.slot(found.handle);
+        let head = Head::of(slot);
+        self.change_deadline(hash, found.handle, head.expiry(slot), None);
         if self.census.is_needed() {
             self.census.remove(self.records.key(found.handle));
         }
-        self.records.remove(found, hash)
+        self.records.remove((found, head), hash)
     }
 
     pub(super) fn set_expiry(&mut self, found: Found, key: Key<'_>, expiry: Option<u64>) {
@@ -200,10 +202,14 @@ impl Db {
     }
 
     /// Updates deadlines and counts; the caller updates the record.
+    #[inline]
     fn change_deadline(&mut self, hash: u32, handle: u32, old: Option<u64>, new: Option<u64>) {
-        if old == new {
-            return;
+        if old != new {
+            self.move_deadline(hash, handle, old, new);
         }
+    }
+
+    fn move_deadline(&mut self, hash: u32, handle: u32, old: Option<u64>, new: Option<u64>) {
         let records = &self.records;
         let has_it = |at| {
             let same = |other| other != handle && records.expiry(other) == Some(at);

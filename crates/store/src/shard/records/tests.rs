@@ -32,6 +32,10 @@ fn string(bytes: &[u8], expiry: Option<u64>) -> NewRecord<'_> {
     }
 }
 
+fn head(records: &Records, found: Found) -> Head {
+    Head::of(records.slot(found.handle))
+}
+
 fn check(records: &Records, model: &Model) {
     let mut found = 0;
     records.check(|bytes| key(bytes).hash, |_, _| found += 1);
@@ -60,11 +64,13 @@ fn records_are_as_they_were_written() {
             (None, _) => assert!(!model.contains_key(&name)),
             (Some(found), 0..4) => {
                 let old = model.remove(&name).expect("a record has a key").0;
-                let outside = records.remove(found, key(&name).hash);
+                let head = head(&records, found);
+                let outside = records.remove((found, head), key(&name).hash);
                 assert_eq!(outside.is_some(), old.len() > 4000);
             }
             (Some(found), 4..12) => {
-                let old = records.replace(found, key(&name), string(&bytes, expiry));
+                let head = head(&records, found);
+                let old = records.replace((found, head), key(&name), string(&bytes, expiry));
                 let before = model
                     .insert(name, (bytes, expiry))
                     .expect("a record has a key");

@@ -36,19 +36,12 @@ impl<'a> KeyPart<'a> {
         KeyPart::Key(key.bytes)
     }
 
+    /// Its flag and bytes.
     #[inline]
-    fn bytes(&self) -> &[u8] {
+    fn parts(&self) -> (u8, &[u8]) {
         match self {
-            KeyPart::Key(bytes) => bytes,
-            KeyPart::Number(bytes) => bytes,
-        }
-    }
-
-    #[inline]
-    fn flag(&self) -> u8 {
-        match self {
-            KeyPart::Key(_) => 0,
-            KeyPart::Number(_) => LONG_KEY,
+            KeyPart::Key(bytes) => (0, bytes),
+            KeyPart::Number(bytes) => (LONG_KEY, bytes),
         }
     }
 }
@@ -68,13 +61,14 @@ impl Records {
         } else {
             KeyPart::Key(key.bytes)
         };
-        let value = (self.beside).place(key_part.bytes().len(), new.value, new.expiry);
+        let (flag, key_bytes) = key_part.parts();
+        let value = (self.beside).place(key_bytes.len(), new.value, new.expiry);
         let (kind, tag, value) = value.parts();
         let parts = Parts {
-            flags: key_part.flag() | kind | self.parity,
+            flags: flag | kind | self.parity,
             stamp: new.stamp,
             expiry: new.expiry,
-            key: key_part.bytes(),
+            key: key_bytes,
             tag,
             value,
         };
@@ -84,26 +78,26 @@ impl Records {
         handle
     }
 
-    /// Replaces all of a record but its key. Returns the old value, if it lay outside of the record.
+    /// Replaces all of a record, which has this head, but its key. Returns the old value, if it lay outside of the record.
     pub(in crate::shard) fn replace(
         &mut self,
-        found: Found,
+        (found, head): (Found, Head),
         key: Key<'_>,
         new: NewRecord<'_>,
     ) -> Option<Outside> {
         let slot = self.arena.get(found.handle);
-        let head = Head::of(slot);
         let key_part = KeyPart::of(head, slot, key);
         let old = outside(head, slot).map(|(kind, number)| self.beside.remove(kind, number));
-        let value = (self.beside).place(key_part.bytes().len(), new.value, new.expiry);
+        let (flag, key_bytes) = key_part.parts();
+        let value = (self.beside).place(key_bytes.len(), new.value, new.expiry);
         let (kind, tag, value) = value.parts();
         self.rewrite(
             found,
             Parts {
-                flags: key_part.flag() | kind | self.parity,
+                flags: flag | kind | self.parity,
                 stamp: new.stamp,
                 expiry: new.expiry,
-                key: key_part.bytes(),
+                key: key_bytes,
                 tag,
                 value,
             },
@@ -131,11 +125,12 @@ impl Records {
             return;
         }
         let key_part = KeyPart::of(head, slot, key);
+        let (flag, key_bytes) = key_part.parts();
         let parts = Parts {
-            flags: key_part.flag() | PACKED | self.parity,
+            flags: flag | PACKED | self.parity,
             stamp: record::stamp(slot),
             expiry: head.expiry(slot),
-            key: key_part.bytes(),
+            key: key_bytes,
             tag: Some(tag as u8),
             value: packed,
         };
@@ -165,10 +160,13 @@ impl Records {
         handle
     }
 
-    /// Removes a record. Returns its value, if that lay outside of the record.
-    pub(in crate::shard) fn remove(&mut self, found: Found, hash: u32) -> Option<Outside> {
+    /// Removes a record, which has this head. Returns its value, if that lay outside of the record.
+    pub(in crate::shard) fn remove(
+        &mut self,
+        (found, head): (Found, Head),
+        hash: u32,
+    ) -> Option<Outside> {
         let slot = self.arena.get(found.handle);
-        let head = Head::of(slot);
         let long_key = head.has_long_key().then(|| number(head.key_part(slot)));
         let outside = outside(head, slot);
         if let Some(number) = long_key {
@@ -246,12 +244,13 @@ impl Records {
         let slot = self.arena.get(found.handle);
         let head = Head::of(slot);
         let key_part = KeyPart::of(head, slot, key);
+        let (flag, key_bytes) = key_part.parts();
         let stamp = record::stamp(slot);
         let mut kind = head.kind();
         let mut value = std::mem::take(&mut self.scratch);
         value.clear();
         value.extend_from_slice(head.value_part(slot));
-        if kind == INLINE && !fits(key_part.bytes().len(), len, expiry) {
+        if kind == INLINE && !fits(key_bytes.len(), len, expiry) {
             let mut big = Vec::with_capacity(len);
             big.extend_from_slice(&value);
             big.resize(len, 0);
@@ -263,10 +262,10 @@ impl Records {
             value.resize(len, 0);
         }
         let parts = Parts {
-            flags: key_part.flag() | kind | self.parity,
+            flags: flag | kind | self.parity,
             stamp,
             expiry,
-            key: key_part.bytes(),
+            key: key_bytes,
             tag: None,
             value: &value,
         };
