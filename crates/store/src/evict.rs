@@ -176,7 +176,7 @@ impl Evictor {
         let can = self
             .settings
             .choice
-            .is_some_and(|choice| self.armed && shard.can_draw(choice.volatile));
+            .is_some_and(|choice| self.armed && shard.draws().can_draw(choice.volatile));
         self.ledger.publish(self.worker, shard.charged(), can);
     }
 
@@ -294,7 +294,7 @@ impl Evictor {
                 return (evicted > 0, used);
             }
             // Expired records that are not yet removed go first. They are looked for once per round of draws.
-            let due = some_due.then(|| shard.draw_soonest()).flatten();
+            let due = some_due.then(|| shard.draws().soonest()).flatten();
             let due = due.filter(|d| d.expire_at.is_some_and(|at| at <= now.unix_ms()));
             some_due &= due.is_some() && in_vain == 0;
             let drawn = due.or_else(|| self.pool.best(choice, shard, samples, now, &mut self.rng));

@@ -69,10 +69,10 @@ impl Pool {
         rng: &mut Rng,
     ) -> Option<Drawn> {
         match choice.by {
-            By::Expiry => return shard.draw_soonest(),
+            By::Expiry => return shard.draws().soonest(),
             By::Random => {
                 self.drawn.clear();
-                shard.draw(choice.volatile, 1, rng, &mut self.drawn);
+                shard.draws().draw(choice.volatile, 1, rng, &mut self.drawn);
                 return self.drawn.pop();
             }
             By::Recency | By::Frequency => {}
@@ -93,7 +93,9 @@ impl Pool {
     fn draw(&mut self, choice: Choice, shard: &Shard, samples: usize, now: Now, rng: &mut Rng) {
         self.left = ROUND;
         self.drawn.clear();
-        shard.draw(choice.volatile, samples * ROUND, rng, &mut self.drawn);
+        shard
+            .draws()
+            .draw(choice.volatile, samples * ROUND, rng, &mut self.drawn);
         let policy = shard.policy();
         // While a candidate waits, its frequency decays and its idle time grows.
         for (known, drawn) in &mut self.candidates {
@@ -117,6 +119,6 @@ impl Pool {
         let excess = self.candidates.len().saturating_sub(POOL);
         self.candidates.drain(..excess);
         let next = self.candidates.iter().rev().take(ROUND);
-        shard.warm_drawn(next.map(|c| c.1));
+        shard.draws().warm(next.map(|c| c.1));
     }
 }

@@ -4,97 +4,47 @@
 //! slots have them, and they count as memory and as changes since the last save. They never expire, are never
 //! evicted, flushed or swapped, are strict whatever the keyspaces are, and count neither as keys nor as accesses.
 
-use super::Shard;
-use super::types::{Any, ExpirySetting, NewValue, Value};
-use crate::books::{BookId, entry_of_name, name_of_entry};
-use crate::effect::Effect;
-use rufous_base::Now;
+use super::databases::Databases;
+use super::db::Db;
+use super::types::{Any, Key, Value};
+use crate::books::{BookId, entry_of_name};
 use rufous_base::limits::BOOKS;
 
 fn bytes_of(any: Any<'_>) -> &[u8] {
     any.string().map_or(&[], Value::bytes)
 }
 
-impl Shard {
-    /// Sets the entry of a transaction in the book of a slot, to what many slots have of it and what is this slot's.
-    pub fn set_book(&mut self, slot: u16, id: &BookId, (common, own): (&[u8], &[u8]), now: Now) {
-        let name = name_of_entry(slot, id);
-        let key = self.key(&name);
-        self.env.counters.changes += 1;
-        if self.env.observers.any() {
-            if self.env.snapshot.is_running() {
-                self.dbs[BOOKS].prepare(key, now, &mut self.env);
-            }
-            let journal = &mut self.env.observers.journal;
-            journal.write_entry(&name, common);
-            if !own.is_empty() {
-                journal.write(&Effect::Append {
-                    db: BOOKS as u8,
-                    key: &name,
-                    tail: own,
-                });
-            }
-            self.env.observers.touch(key, BOOKS as u8);
-        }
-        let (value, setting) = ([common, own].concat(), ExpirySetting::Clear);
-        self.dbs[BOOKS].set(key, NewValue::Own(value), setting, now, &mut self.env);
+/// All books here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Books<'a>(&'a Db);
+
+impl<'a> Books<'a> {
+    pub(super) fn new(data: &'a Databases) -> Self {
+        Self(&data.dbs[BOOKS])
     }
 
-    /// Adds to an entry.
-    pub fn append_book(&mut self, slot: u16, id: &BookId, tail: &[u8], now: Now) {
-        let name = name_of_entry(slot, id);
-        let key = self.key(&name);
-        self.env.counters.changes += 1;
-        if self.env.observers.any() {
-            self.dbs[BOOKS].prepare(key, now, &mut self.env);
-            let effect = Effect::Append {
-                db: BOOKS as u8,
-                key: &name,
-                tail,
-            };
-            self.env.observers.tell(key, BOOKS as u8, &effect);
-        }
-        self.dbs[BOOKS].append(key, tail, now, &mut self.env);
+    /// The entry with this name, which has this key.
+    pub(super) fn get(self, key: Key<'_>) -> Option<&'a [u8]> {
+        let found = self.0.records.find(key)?;
+        Some(bytes_of(self.0.records.value(found.handle)))
     }
 
-    /// Removes an entry; returns whether there was one.
-    pub fn remove_book(&mut self, slot: u16, id: &BookId, now: Now) -> bool {
-        let name = name_of_entry(slot, id);
-        let key = self.key(&name);
-        self.at(BOOKS, key, now).remove()
-    }
-
-    /// The entry of a transaction in the book of a slot.
-    pub fn book(&self, slot: u16, id: &BookId) -> Option<Vec<u8>> {
-        let (db, name) = (&self.dbs[BOOKS], name_of_entry(slot, id));
-        let found = db.find(self.key(&name))?;
-        Some(bytes_of(db.value(found.handle)).to_vec())
-    }
-
-    /// All entries here, also those of slots that another node answers for, in no particular order. They must not
-    /// change meanwhile.
-    pub fn books(&self) -> impl Iterator<Item = (u16, BookId, &[u8])> {
-        let db = &self.dbs[BOOKS];
-        db.index.entries().filter_map(|(_, handle)| {
-            let item = db.item(handle);
+    pub(super) fn iter(self) -> impl Iterator<Item = (u16, BookId, &'a [u8])> {
+        let records = &self.0.records;
+        records.handles().filter_map(|handle| {
+            let item = records.item(handle);
             let (slot, id) = entry_of_name(item.key)?;
             Some((slot, id, bytes_of(item.value)))
         })
     }
 
-    /// Number of entries of a slot, whichever node answers for it. It is kept on a node of a cluster; elsewhere it is
-    /// counted by a walk over all entries.
-    pub fn books_in(&self, slot: u16) -> usize {
-        let db = &self.dbs[BOOKS];
-        if db.len() == 0 {
+    /// Number of entries of a slot.
+    pub(super) fn len_in(self, slot: u16) -> usize {
+        if self.0.len() == 0 {
             return 0;
         }
-        let counted = db.len_in_slot(slot);
-        counted.unwrap_or_else(|| self.books().filter(|entry| entry.0 == slot).count())
-    }
-
-    /// Whether there is any entry.
-    pub fn has_books(&self) -> bool {
-        self.dbs[BOOKS].len() > 0
+        let counted = self.0.census.slots();
+        let counted = counted.map(|slots| slots.strict_in(slot));
+        counted.unwrap_or_else(|| self.iter().filter(|entry| entry.0 == slot).count())
     }
 }

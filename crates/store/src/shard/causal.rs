@@ -41,8 +41,8 @@ pub(super) fn shown_expiry(value: Any<'_>, pick: Pick, next: u64) -> Option<u64>
 /// value that is shown.
 pub(super) fn expire_at(at: &mut At<'_>) -> Option<Option<u64>> {
     let found = at.live()?;
-    let next = at.db.expiry_of(found.handle);
-    let value = at.db.value(found.handle);
+    let next = at.db.records.expiry(found.handle);
+    let value = at.db.records.value(found.handle);
     Some(next.and_then(|next| shown_expiry(value, at.env.lattice.pick(at.key), next)))
 }
 
@@ -159,7 +159,7 @@ pub(super) fn increment(at: &mut At<'_>, keyed: Keyed, by: i64) -> Result<i64, V
         return Ok(0);
     }
     if at.is_plain() {
-        let old = at.text();
+        let old = at.shown_text();
         let old = old.as_deref().map(|old| (old, 0));
         write(at, keyed, old, None);
     }
@@ -203,7 +203,7 @@ pub(super) fn note_read(at: &mut At<'_>) {
     let Some(found) = found.filter(|_| at.env.lattice.keeps_siblings(key)) else {
         return;
     };
-    let view = match at.db.value(found.handle) {
+    let view = match at.db.records.value(found.handle) {
         Any::Packed(Tag::Siblings, bytes) => bytes,
         Any::Object(Object::Siblings(state)) => Siblings::view(state),
         _ => return,

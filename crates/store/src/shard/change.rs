@@ -1,61 +1,31 @@
-//! Every change of a shard's data, reported to its observers.
-//!
-//! An effect follows the effects of the expiries that the command met, since the replay of a journal has no clock.
-//! Changes of access stamps alone are not reported.
+//! Changes of a shard's data: by commands, by effects of files and of other nodes, and to move slots. `at` has those of one key, with their reports to the observers.
 
-use super::db::{Db, Found};
-use super::lattice::Keyed;
-use super::merging::{self, hidden_entry, merge_entry};
-use super::overwrite::put_again;
-use super::strings::{set_deadline, write_string};
-use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue};
+use super::Shard;
+use super::collection::{self, Editor};
+use super::held::Held;
+use super::merging::{self, hidden_entry};
+use super::replay::Store;
+use super::strings::write_string;
+use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue, WrongType};
 use super::watch::WatchId;
-use super::writes::{self, write_replica};
-use super::{Env, Shard};
+use super::writes;
+use crate::books::{BookId, name_of_entry};
 use crate::effect::{Effect, NotAnEffect};
+use crate::keyspace::Keyspaces;
 use rufous_base::Now;
-use rufous_datatype::object::Tag;
-use rufous_datatype::replicated::{Writer, register};
+use rufous_base::limits::BOOKS;
+use rufous_datatype::object::{Registered, Tag};
 use rufous_lattice::Stamp;
 use std::ops::Range;
+use std::sync::Arc;
 
-impl Db {
-    /// Before a change of the key: removes it if it has expired; otherwise writes its state to a snapshot under way.
-    pub(super) fn prepare(&mut self, key: Key<'_>, now: Now, env: &mut Env) -> Option<Found> {
-        let found = self.live(key, now, env)?;
-        self.capture(found.handle, &mut env.snapshot);
-        Some(found)
-    }
-
-    /// The key's record, whose removal is reported.
-    pub(super) fn find_to_remove(
-        &mut self,
-        key: Key<'_>,
-        now: Now,
-        env: &mut Env,
-    ) -> Option<Found> {
-        let found = self.live(key, now, env)?;
-        env.counters.changes += 1;
-        if env.observers.any() {
-            self.tell_removal(found.handle, key.hash, env);
-        }
-        Some(found)
-    }
-
-    /// Reports the removal of a record, before it.
-    pub(super) fn tell_removal(&mut self, handle: u32, hash: u32, env: &mut Env) {
-        self.capture(handle, &mut env.snapshot);
-        let (db, bytes) = (self.number, self.item(handle).key);
-        let effect = Effect::Delete { db, key: bytes };
-        env.observers.tell(Key { bytes, hash }, db, &effect);
-    }
-}
+const FLUSHED_TOGETHER: usize = 1024;
 
 impl Shard {
     /// The effects of all changes since this was last emptied, encoded.
     #[inline]
     pub fn journal(&mut self) -> &mut Vec<u8> {
-        self.env.observers.journal.bytes()
+        self.data.env.observers.journal.bytes()
     }
 
     /// Sets the value; returns whether the key existed before.
@@ -68,51 +38,22 @@ impl Shard {
         expiry: ExpirySetting,
         now: Now,
     ) -> bool {
-        self.env.counters.changes += 1;
-        if self.env.observers.any() {
-            if self.env.lattice.is_undecided() {
+        self.data.env.counters.changes += 1;
+        if self.data.env.observers.any() {
+            if self.data.env.lattice.is_undecided() {
                 return false;
             }
-            if let Some(keyed) = self.env.lattice.replicated(key) {
+            if let Some(keyed) = self.data.env.lattice.replicated(key) {
                 return write_string(&mut self.at(db, key, now), keyed, &value, expiry);
             }
             self.tell_set(db, key, value.bytes(), expiry, now);
         }
-        self.dbs[db].set(key, value, expiry, now, &mut self.env)
+        self.data.dbs[db].set(key, value, expiry, now, &mut self.data.env)
     }
 
     #[inline(never)]
-    pub(super) fn tell_set(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        value: &[u8],
-        expiry: ExpirySetting,
-        now: Now,
-    ) {
-        // An expiry that has passed must not be kept. (If none is kept, the removal of an expired record needs no
-        // effect of its own.)
-        if expiry == ExpirySetting::Keep || self.env.snapshot.is_running() {
-            self.dbs[db].prepare(key, now, &mut self.env);
-        }
-        let db = db as u8;
-        let effect = match expiry {
-            ExpirySetting::Keep => Effect::SetKeep {
-                db,
-                key: key.bytes,
-                value,
-            },
-            ExpirySetting::Clear | ExpirySetting::At(_) => Effect::Set {
-                db,
-                key: key.bytes,
-                value,
-                expire_at: match expiry {
-                    ExpirySetting::At(at) => Some(at),
-                    ExpirySetting::Clear | ExpirySetting::Keep => None,
-                },
-            },
-        };
-        self.env.observers.tell(key, db, &effect);
+    fn tell_set(&mut self, db: usize, key: Key<'_>, value: &[u8], expiry: ExpirySetting, now: Now) {
+        self.at(db, key, now).tell_set(value, expiry);
     }
 
     /// Lets `change` alter the value's bytes after extending it with zeros to at least `min_len`; a missing key is
@@ -125,108 +66,61 @@ impl Shard {
         now: Now,
         change: impl FnOnce(&mut [u8]) -> R,
     ) -> R {
-        self.env.counters.changes += 1;
-        if !self.env.observers.any() {
-            return change(self.dbs[db].grow(key, min_len, now, &mut self.env));
-        }
-        if self.env.lattice.writes(key) {
-            return writes::refuse_edit(&mut self.at(db, key, now), min_len, change);
-        }
-        let old_len = self.dbs[db]
-            .prepare(key, now, &mut self.env)
-            .map(|found| self.dbs[db].string_len(found.handle));
-        let bytes = self.dbs[db].grow(key, min_len, now, &mut self.env);
-        let result = change(bytes);
-        let db = db as u8;
-        let mut tell = |range: Range<usize>| {
-            let effect = Effect::Write {
-                db,
-                key: key.bytes,
-                at: range.start as u64,
-                bytes: &bytes[range],
-            };
-            self.env.observers.tell(key, db, &effect);
-        };
-        let mut told = old_len;
-        for range in changed {
-            let end = range.end.min(bytes.len());
-            told = told.max(Some(end));
-            tell(range.start.min(end)..end);
-        }
-        if told < Some(bytes.len()) {
-            tell(bytes.len()..bytes.len());
-        }
-        result
+        self.at(db, key, now).edit(min_len, changed, change)
     }
 
     /// Appends to the value, creating a missing key; returns the new length.
     pub fn append(&mut self, db: usize, key: Key<'_>, tail: &[u8], now: Now) -> usize {
-        self.env.counters.changes += 1;
-        if self.env.observers.any() {
-            if self.env.lattice.writes(key) {
-                return writes::refuse_append(&mut self.at(db, key, now));
-            }
-            self.dbs[db].prepare(key, now, &mut self.env);
-            let (number, bytes) = (db as u8, key.bytes);
-            let effect = Effect::Append {
-                db: number,
-                key: bytes,
-                tail,
-            };
-            self.env.observers.tell(key, number, &effect);
-        }
-        self.dbs[db].append(key, tail, now, &mut self.env)
+        self.at(db, key, now).append(tail)
     }
 
     /// Returns whether the key existed.
     pub fn remove(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
-        if self.env.observers.any() {
-            if self.env.lattice.is_undecided() {
+        let mut at = self.at(db, key, now);
+        if at.env.observers.any() {
+            if at.env.lattice.is_undecided() {
                 return false;
             }
-            if let Some(keyed) = self.env.lattice.replicated(key) {
-                return writes::remove(&mut self.at(db, key, now), keyed);
+            if let Some(keyed) = at.replicated() {
+                return writes::remove(&mut at, keyed);
             }
         }
-        self.at(db, key, now).remove()
+        at.remove()
     }
 
-    /// Removes the key and returns its entry.
-    pub fn take(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
-        let db = &mut self.dbs[db];
-        let found = db.find_to_remove(key, now, &mut self.env)?;
-        let entry = db.entry(found.handle);
-        db.unlink(found, key.hash);
-        Some(entry)
+    /// Lets `change` apply operations to the value of a key, or to an empty value if the key is missing. A value
+    /// without elements afterwards is not kept.
+    #[inline]
+    pub fn update<T: Registered, R>(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        now: Now,
+        change: impl FnOnce(&mut Editor<'_, T>) -> R,
+    ) -> Result<R, WrongType> {
+        if self.data.env.observers.any()
+            && let Some(keyed) = self.data.env.lattice.replicated(key)
+        {
+            return writes::update(&mut self.at(db, key, now), keyed, change);
+        }
+        collection::update(&mut self.at(db, key, now), change)
     }
 
     /// Gives the key this value, expiry and access stamp, whatever it had before. A replicated value is merged with
     /// the key's replicated state.
     pub fn insert_entry(&mut self, db: usize, key: Key<'_>, entry: Entry, now: Now) {
-        if entry.value.is_replicated() {
-            return merge_entry(&mut self.at(db, key, now), &entry);
-        }
-        if self.env.observers.any()
-            && let Some(keyed) = self.env.lattice.replicated(key)
-        {
-            return writes::insert(&mut self.at(db, key, now), keyed, entry);
-        }
-        self.env.counters.changes += 1;
-        if self.env.observers.any() {
-            self.dbs[db].prepare(key, now, &mut self.env);
-            self.env.observers.tell_entry(key, db as u8, &entry);
-        }
-        self.dbs[db].put(key, entry, now, &mut self.env);
+        self.at(db, key, now).insert(entry);
     }
 
     /// Like [`Shard::insert_entry`], but a collection at a replicated key replaces what this replica shows, element
     /// by element.
     pub fn restore_entry(&mut self, db: usize, key: Key<'_>, entry: Entry, now: Now) {
-        match (self.env.lattice.replicated(key), &entry.value) {
+        let mut at = self.at(db, key, now);
+        match (at.replicated(), &entry.value) {
             (Some(keyed), OwnedValue::Object(object)) => {
-                writes::restore(&mut self.at(db, key, now), keyed, object, entry.expire_at);
+                writes::restore(&mut at, keyed, object, entry.expire_at);
             }
-            _ => self.insert_entry(db, key, entry, now),
+            _ => at.insert(entry),
         }
     }
 
@@ -241,30 +135,23 @@ impl Shard {
         value: &[u8],
         now: Now,
     ) {
-        let keyed = Keyed {
-            strings: Tag::Register,
-            is_shared,
-        };
-        if !put_again(&mut self.at(db, key, now), keyed, stamp, value) {
-            self.put_register_anew((db, key), keyed, stamp, value, now);
-        }
+        self.data
+            .put_register(db, key, (stamp, is_shared), value, now);
     }
 
-    #[inline(never)]
-    pub(super) fn put_register_anew(
+    /// Writes strings at one replica, the keys in this order, each with the value of its number. Their stamps are
+    /// `first`, which is above all that its worker has given, and those of the times after it. If they are `shared`,
+    /// the changes are recorded for other replicas.
+    #[inline]
+    pub fn put_turn<'v, K: AsRef<[u8]> + PartialEq>(
         &mut self,
-        (db, key): (usize, Key<'_>),
-        keyed: Keyed,
-        stamp: Stamp,
-        value: &[u8],
+        db: usize,
+        keys: &[K],
+        value: impl Fn(usize) -> &'v [u8],
+        (first, shared): (Stamp, bool),
         now: Now,
     ) {
-        self.begin_lattice(Writer { stamp });
-        let at = &mut self.at(db, key, now);
-        write_replica(at, (keyed, Tag::Register), |_, writer, ops| {
-            register::set(writer, value, 0, ops);
-        });
-        self.end_lattice();
+        self.data.put_turn(db, keys, value, (first, shared), now);
     }
 
     /// Merges a part of another replica's state with this one's, and reports that to watchers and waiters, but not to
@@ -282,11 +169,10 @@ impl Shard {
 
     /// Removes all state of a key without reporting it: for a shard on which commands are tried.
     pub fn take_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
-        let taken = self.take(db, key, now);
-        taken.or_else(|| {
-            let at = self.at(db, key, now);
+        let mut at = self.at(db, key, now);
+        at.take().or_else(|| {
             let entry = hidden_entry(&at);
-            at.db.drop_replica(key, at.env);
+            at.replica().drop_all();
             entry
         })
     }
@@ -299,25 +185,26 @@ impl Shard {
         (to_db, to): (usize, Key<'_>),
         now: Now,
     ) -> bool {
-        if self.dbs[db].prepare(key, now, &mut self.env).is_none() {
+        if self.at(db, key, now).prepare().is_none() {
             return false;
         }
         if (db, key.bytes) == (to_db, to.bytes) {
             return true;
         }
-        self.dbs[to_db].prepare(to, now, &mut self.env);
-        self.env.counters.changes += 1;
-        if self.env.observers.any() {
+        self.at(to_db, to, now).prepare();
+        let env = &mut self.data.env;
+        env.counters.changes += 1;
+        if env.observers.any() {
             let effect = Effect::Move {
                 db: db as u8,
                 key: key.bytes,
                 to_db: to_db as u8,
                 to: to.bytes,
             };
-            self.env.observers.tell(key, db as u8, &effect);
-            self.env.observers.touch(to, to_db as u8);
+            env.observers.tell(key, db as u8, &effect);
+            env.observers.touch(to, to_db as u8);
         }
-        self.transfer((db, key), (to_db, to), now);
+        self.data.transfer((db, key), (to_db, to), now);
         true
     }
 
@@ -332,39 +219,23 @@ impl Shard {
             return false;
         };
         // The source was accessed, the copy is new.
-        entry.access = self.env.policy.first_stamp(now);
+        entry.access = self.data.env.policy.first_stamp(now);
         if (db, key.bytes) == (to_db, to.bytes) {
             return true;
         }
-        self.dbs[to_db].prepare(to, now, &mut self.env);
-        self.env.counters.changes += 1;
-        if self.env.observers.any() {
-            let effect = Effect::Copy {
+        let mut at = self.at(to_db, to, now);
+        at.prepare();
+        at.env.counters.changes += 1;
+        if at.env.observers.any() {
+            at.tell(&Effect::Copy {
                 db: db as u8,
                 key: key.bytes,
                 to_db: to_db as u8,
                 to: to.bytes,
-            };
-            self.env.observers.tell(to, to_db as u8, &effect);
+            });
         }
-        self.dbs[to_db].put(to, entry, now, &mut self.env);
+        at.db.put(to, entry, now, at.env);
         true
-    }
-
-    /// Moves an entry without reporting it.
-    pub(super) fn transfer(
-        &mut self,
-        (db, key): (usize, Key<'_>),
-        (to_db, to): (usize, Key<'_>),
-        now: Now,
-    ) {
-        let from = &mut self.dbs[db];
-        let Some(found) = from.find(key) else {
-            return;
-        };
-        let entry = from.entry(found.handle);
-        drop(from.unlink(found, key.hash));
-        self.dbs[to_db].put(to, entry, now, &mut self.env);
     }
 
     /// Returns whether the key exists. A time that has passed is accepted: the key is absent for the next access.
@@ -375,75 +246,155 @@ impl Shard {
         unix_ms: Option<u64>,
         now: Now,
     ) -> bool {
-        if self.env.observers.any()
-            && let Some(keyed) = self.env.lattice.replicated(key)
-        {
-            return set_deadline(&mut self.at(db, key, now), keyed, unix_ms);
-        }
-        let Some(found) = self.dbs[db].prepare(key, now, &mut self.env) else {
-            return false;
-        };
-        self.env.counters.changes += 1;
-        if self.env.observers.any() {
-            let (number, bytes) = (db as u8, key.bytes);
-            let effect = Effect::Expire {
-                db: number,
-                key: bytes,
-                at: unix_ms,
-            };
-            self.env.observers.tell(key, number, &effect);
-        }
-        self.dbs[db].set_expiry(found, key, unix_ms, &mut self.env);
-        true
+        self.at(db, key, now).set_expire_at(unix_ms)
     }
 
     /// Empties a database. Logs may have more of its replicated keys than the database itself.
     pub fn flush(&mut self, db: usize) {
-        let len = self.dbs[db].len();
-        self.env.counters.changes += len as u64;
-        if self.env.lattice.keying().is_some() || !self.dbs[db].is_void() {
-            self.env
-                .observers
-                .journal
-                .write(&Effect::FlushDb { db: db as u8 });
-            self.touch_watched(db, db, db);
-            self.env.lattice.changes().forget_db(db as u8);
+        self.data.flush(db);
+    }
+
+    /// Removes the keys of a database that this node answers for, one by one, since effects on a slot go along its
+    /// chain. Lattice keys stay.
+    pub fn flush_own(&mut self, db: usize, now: Now) {
+        let mut cursor = Some(0);
+        while let Some(at) = cursor {
+            let mut names: Vec<Box<[u8]>> = Vec::new();
+            cursor = self.scan(db, at, FLUSHED_TOGETHER, now, &mut |item| {
+                if !item.value.tag().is_some_and(|tag| tag.is_replicated()) {
+                    names.push(item.key.into());
+                }
+            });
+            for name in &names {
+                let key = self.key(name);
+                self.remove(db, key, now);
+            }
         }
-        self.empty(db);
     }
 
     pub fn swap(&mut self, a: usize, b: usize) {
-        self.env.counters.changes += 1;
-        if a != b && !(self.dbs[a].is_void() && self.dbs[b].is_void()) {
-            self.env.observers.journal.write(&Effect::SwapDb {
-                a: a as u8,
-                b: b as u8,
-            });
-            self.touch_watched(a, a, b);
-            self.touch_watched(b, a, b);
-        }
-        self.exchange(a, b);
-        self.env.observers.touch_awaited_in(a);
-        self.env.observers.touch_awaited_in(b);
+        self.data.swap(a, b);
     }
 
     /// From now on, any change of the key makes the watcher dirty. An expired key is removed first: that is no
     /// change.
     pub fn watch(&mut self, db: usize, key: Key<'_>, id: WatchId, now: Now) {
         let _ = self.contains(db, key, now);
-        self.env.observers.watch(db as u8, key, id);
+        self.data.env.observers.watch(db as u8, key, id);
     }
 
-    /// Touches the watched keys of database `db` that are in `one` or `other`.
-    fn touch_watched(&mut self, db: usize, one: usize, other: usize) {
-        let is_in = |db: usize, key: Key<'_>| self.dbs[db].find(key).is_some();
-        let watches = &mut self.env.observers.watches;
-        watches.touch_in(db, |key| is_in(one, key) || is_in(other, key));
+    /// Sets the entry of a transaction in the book of a slot, to what many slots have of it and what is this slot's.
+    pub fn set_book(&mut self, slot: u16, id: &BookId, (common, own): (&[u8], &[u8]), now: Now) {
+        let name = name_of_entry(slot, id);
+        let key = self.key(&name);
+        self.at(BOOKS, key, now).set_book(common, own);
     }
 
-    pub(super) fn exchange(&mut self, a: usize, b: usize) {
-        self.dbs.swap(a, b);
-        self.dbs[a].number = a as u8;
-        self.dbs[b].number = b as u8;
+    /// Adds to an entry.
+    pub fn append_book(&mut self, slot: u16, id: &BookId, tail: &[u8], now: Now) {
+        let name = name_of_entry(slot, id);
+        let key = self.key(&name);
+        self.at(BOOKS, key, now).append_strict(tail);
+    }
+
+    /// Removes an entry; returns whether there was one.
+    pub fn remove_book(&mut self, slot: u16, id: &BookId, now: Now) -> bool {
+        let name = name_of_entry(slot, id);
+        let key = self.key(&name);
+        self.at(BOOKS, key, now).remove()
+    }
+}
+
+/// Effects of files, of other workers and of other nodes.
+impl Shard {
+    /// A shard for the data of files that are another worker's.
+    pub fn of_files(seed: u64, workers: usize) -> Box<Self> {
+        let mut shard = Box::new(Self::new(seed));
+        shard.hold_counts(workers);
+        shard
+    }
+
+    /// The effects applied from now on are from files of a node with this many workers.
+    pub fn hold_counts(&mut self, workers: usize) {
+        self.replay.hold_counts(workers);
+    }
+
+    /// Stops holding back, and returns what was held.
+    pub fn take_held(&mut self) -> Option<Box<Held>> {
+        self.replay.take_held()
+    }
+
+    /// Sets the time of the access stamps of replayed keys. (Until it is set, they have the start of the monotonic
+    /// clock.)
+    pub fn set_replay_time(&mut self, now: Now) {
+        self.replay.set_time(now);
+    }
+
+    /// The table of keyspaces that was replayed last.
+    pub fn replayed_keyspaces(&self) -> &Arc<Keyspaces> {
+        self.replay.keyspaces()
+    }
+
+    /// Applies one effect. Refuses what no command can have done: a value beyond the size limit.
+    #[inline]
+    pub fn apply(&mut self, effect: &Effect<'_>) -> Result<(), NotAnEffect> {
+        let mut store = Store {
+            data: &mut self.data,
+            marks: &mut self.marks,
+        };
+        self.replay.apply(effect, &mut store)
+    }
+
+    /// Applies effects that another worker computed on a copy of a key's value, and reports them to all observers.
+    /// Nothing expires, as nothing did there.
+    pub fn carry_out(&mut self, effects: &[u8], now: Now) {
+        let done = self.carry(effects, None, now);
+        debug_assert!(done.is_ok(), "it was possible on a copy");
+    }
+
+    /// Applies another node's effects to a slot and reports them to all observers. An effect on anything else is
+    /// refused before it is applied; those before it have been applied.
+    pub fn do_in_slot(&mut self, slot: u16, effects: &[u8], now: Now) -> Result<(), NotAnEffect> {
+        self.carry(effects, Some(slot), now)
+    }
+
+    fn carry(&mut self, effects: &[u8], slot: Option<u16>, now: Now) -> Result<(), NotAnEffect> {
+        let mut store = Store {
+            data: &mut self.data,
+            marks: &mut self.marks,
+        };
+        self.replay.carry(effects, slot, now, &mut store)
+    }
+
+    /// Starts a copy of a slot, for [`Shard::copy_slot`]; restarts it if the slot is being copied already.
+    pub fn begin_slot_copy(&mut self, slot: u16) {
+        self.slots.begin_copy(slot, &mut self.data.env.garbage);
+    }
+
+    /// Whether any slot is being copied or dropped.
+    pub fn walks_slots(&self) -> bool {
+        self.slots.are_walked()
+    }
+
+    /// Ends a copy; what is left of it is discarded.
+    pub fn end_slot_copy(&mut self, slot: u16) {
+        self.slots.end_copy(slot, &mut self.data.env.garbage);
+    }
+
+    /// The next part of a copy: effects, at most a few times 64 KiB of them. It is empty if `looks`, which is reduced
+    /// by the number of examined records, is used up. `None` at the end of the copy.
+    pub fn copy_slot(&mut self, slot: u16, looks: &mut usize) -> Option<Vec<u8>> {
+        self.slots.copy(slot, looks, &mut self.data)
+    }
+
+    /// Drops keys of a slot, as many as are found among `looks` records, which is reduced. Returns true when none is
+    /// left. Keys added meanwhile may be dropped as well.
+    pub fn clear_slot(&mut self, slot: u16, looks: &mut usize) -> bool {
+        self.slots.clear(slot, looks, &mut self.data)
+    }
+
+    /// Reports an effect on a slot that is being copied, after it was applied.
+    pub fn note_in_slot(&mut self, slot: u16, bytes: &[u8]) {
+        self.slots.note(slot, bytes, &mut self.data);
     }
 }

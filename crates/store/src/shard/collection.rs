@@ -1,13 +1,14 @@
 //! Changes of values other than strings: by operations of their type, which the journal records.
 
-use super::db::{Db, Found, Outside, number, packed};
-use super::record::{self, Head, OBJECT, PACKED};
-use super::types::{Key, WrongType, fits_packed, inside};
-use super::{Env, Shard, classes, writes};
+use super::at::At;
+use super::beside::Outside;
+use super::classes;
+use super::record::{self, Head};
+use super::records::Found;
+use super::types::{WrongType, fits_packed, inside};
 use crate::effect::{Effect, NotAnEffect};
 use crate::marks::{self, Mark};
 use crate::planted::{self, Planted};
-use rufous_base::Now;
 use rufous_datatype::algebra::Tuning;
 use rufous_datatype::object::{Object, Registered, Tag};
 use rufous_datatype::replicated::{self, Refused, Writer};
@@ -172,309 +173,230 @@ impl<T: Registered> Editor<'_, T> {
     }
 }
 
-impl Shard {
-    /// Lets `change` apply operations to the value of a key, or to an empty value if the key is missing. A value
-    /// without elements afterwards is not kept.
-    #[inline]
-    pub fn update<T: Registered, R>(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        now: Now,
-        change: impl FnOnce(&mut Editor<'_, T>) -> R,
-    ) -> Result<R, WrongType> {
-        if self.env.observers.any()
-            && let Some(keyed) = self.env.lattice.replicated(key)
-        {
-            return writes::update(&mut self.at(db, key, now), keyed, change);
+/// Lets `change` apply operations to the value of a key that is not replicated, or to an empty value if the key is
+/// missing. A value without elements afterwards is not kept.
+#[inline]
+pub(super) fn update<T: Registered, R>(
+    at: &mut At<'_>,
+    change: impl FnOnce(&mut Editor<'_, T>) -> R,
+) -> Result<R, WrongType> {
+    let found = at.live();
+    let mut in_record = false;
+    if let Some(found) = found {
+        let (tag, packed) = at.db.records.shape(found.handle);
+        if tag != Some(T::TAG) {
+            return Err(WrongType);
         }
-        let found = self.dbs[db].live(key, now, &mut self.env);
-        let mut in_record = false;
-        if let Some(found) = found {
-            let at = &self.dbs[db];
-            let (tag, packed) = at.shape_of(found.handle);
-            if tag != Some(T::TAG) {
-                return Err(WrongType);
-            }
-            in_record = packed;
-            if self.env.observers.any() {
-                self.dbs[db].capture(found.handle, &mut self.env.snapshot);
-            }
+        in_record = packed;
+        if at.env.observers.any() {
+            at.env.snapshot.capture(at.db, found.handle);
         }
-        let mut ops = std::mem::take(&mut self.env.ops);
-        ops.clear();
-        let wanted = self.env.observers.any().then_some(&mut ops);
-        let at = &mut self.dbs[db];
-        let (changes, result) = match found {
-            None => at.build::<T, R>(key, now, wanted, change, &mut self.env),
-            Some(found) if in_record => {
-                at.repack::<T, R>(found, key, now, wanted, change, &mut self.env)
-            }
-            Some(found) => at.revise::<T, R>(found, key, now, wanted, change, &mut self.env)?,
+    }
+    let mut ops = std::mem::take(&mut at.env.ops);
+    ops.clear();
+    let wanted = at.env.observers.any().then_some(&mut ops);
+    let (changes, result) = match found {
+        None => build::<T, R>(at, wanted, change),
+        Some(found) if in_record => repack::<T, R>(at, found, wanted, change),
+        Some(found) => revise::<T, R>(at, found, wanted, change)?,
+    };
+    at.env.counters.changes += changes;
+    if changes > 0 && at.env.observers.any() {
+        let db = at.db.number;
+        let effect = Effect::Update {
+            db,
+            key: at.key.bytes,
+            tag: T::TAG,
+            ops: &ops,
         };
-        self.env.counters.changes += changes;
-        if changes > 0 && self.env.observers.any() {
-            let effect = Effect::Update {
-                db: db as u8,
-                key: key.bytes,
-                tag: T::TAG,
-                ops: &ops,
-            };
-            self.env.observers.tell(key, db as u8, &effect);
-        }
-        self.env.ops = ops;
-        Ok(result)
+        at.env.observers.tell(at.key, db, &effect);
     }
-
-    /// Commits encoded operations to the value of a key.
-    pub(super) fn commit_encoded(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        tag: Tag,
-        ops: &[u8],
-        now: Now,
-    ) -> Result<(), NotAnEffect> {
-        let change = |object: &mut Object, tuning: &Tuning| object.commit_encoded(ops, tuning);
-        self.alter(db, key, tag, now, change)
-    }
-
-    /// Adds the elements of a chunk to the value of a key.
-    pub(super) fn extend(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        tag: Tag,
-        chunk: &[u8],
-        now: Now,
-    ) -> Result<(), NotAnEffect> {
-        let change = |object: &mut Object, tuning: &Tuning| object.extend(chunk, tuning);
-        self.alter(db, key, tag, now, change)
-    }
-
-    fn alter<E>(
-        &mut self,
-        db: usize,
-        key: Key<'_>,
-        tag: Tag,
-        now: Now,
-        change: impl FnOnce(&mut Object, &Tuning) -> Result<(), E>,
-    ) -> Result<(), NotAnEffect> {
-        let found = self.dbs[db].live(key, now, &mut self.env);
-        let at = &mut self.dbs[db];
-        let Some(found) = found else {
-            let mut object = tag.empty();
-            change(&mut object, &self.env.tuning).map_err(|_| NotAnEffect)?;
-            if !object.is_empty() {
-                at.create_object(key, object, now, &self.env);
-            }
-            return Ok(());
-        };
-        let (its_tag, is_packed) = at.shape_of(found.handle);
-        if its_tag != Some(tag) {
-            return Err(NotAnEffect);
-        }
-        if is_packed {
-            let slot = at.arena.get(found.handle);
-            let (_, bytes) = packed(Head::of(slot).value_part(slot));
-            let mut buffer = std::mem::take(&mut self.env.packed);
-            buffer.clear();
-            buffer.extend_from_slice(bytes);
-            let mut object = tag.unpack(buffer);
-            change(&mut object, &self.env.tuning).map_err(|_| NotAnEffect)?;
-            at.put_back(found, key, object, &mut self.env);
-            return Ok(());
-        }
-        let (number, object) = at.object_mut(found.handle);
-        let before = object.heap_bytes();
-        let result = change(object, &self.env.tuning).map_err(|_| NotAnEffect);
-        let (after, is_empty) = (object.heap_bytes(), object.is_empty());
-        at.settle(
-            (found, number),
-            key.hash,
-            (before, after),
-            is_empty,
-            &mut self.env,
-        );
-        result
-    }
+    at.env.ops = ops;
+    Ok(result)
 }
 
-impl Db {
-    /// A value's type, unless it is a string, and whether it is packed.
-    #[inline]
-    pub(super) fn shape_of(&self, handle: u32) -> (Option<Tag>, bool) {
-        let slot = self.arena.get(handle);
-        let head = Head::of(slot);
-        match head.kind() {
-            PACKED => (Some(packed(head.value_part(slot)).0), true),
-            OBJECT => {
-                let object = self.objects.get(number(head.value_part(slot)));
-                (Some(object.tag()), false)
-            }
-            _ => (None, false),
-        }
-    }
+/// Commits encoded operations to the value of a key.
+pub(super) fn commit_ops(at: &mut At<'_>, tag: Tag, ops: &[u8]) -> Result<(), NotAnEffect> {
+    alter(at, tag, |object, tuning| object.commit_encoded(ops, tuning))
+}
 
-    /// A missing key.
-    fn build<T: Registered, R>(
-        &mut self,
-        key: Key<'_>,
-        now: Now,
-        ops: Option<&mut Vec<u8>>,
-        change: impl FnOnce(&mut Editor<'_, T>) -> R,
-        env: &mut Env,
-    ) -> (u64, R) {
-        let mut state = T::empty();
-        let mut editor = Editor::of(Place::State(&mut state), &env.tuning, ops);
-        let result = change(&mut editor);
-        let changes = editor.changes;
-        if !T::is_empty(T::view(&state)) {
-            self.create_object(key, T::wrap(state), now, env);
-        }
-        (changes, result)
-    }
+/// Adds the elements of a chunk to the value of a key.
+pub(super) fn extend(at: &mut At<'_>, tag: Tag, chunk: &[u8]) -> Result<(), NotAnEffect> {
+    alter(at, tag, |object, tuning| object.extend(chunk, tuning))
+}
 
-    /// A packed value: changed in its record if its type supports that and there is room, and otherwise in a copy.
-    #[inline]
-    fn repack<T: Registered, R>(
-        &mut self,
-        found: Found,
-        key: Key<'_>,
-        now: Now,
-        ops: Option<&mut Vec<u8>>,
-        change: impl FnOnce(&mut Editor<'_, T>) -> R,
-        env: &mut Env,
-    ) -> (u64, R) {
-        let slot = self.arena.get_mut(found.handle);
-        record::put_stamp(slot, env.next_stamp(record::stamp(slot), now));
-        let head = Head::of(slot);
-        let start = head.value_at() + 1;
-        let end = head.room_end(slot);
-        let place = Place::Record {
-            room: &mut slot[start..end],
-            len: head.value_len() - 1,
-            buffer: &mut env.packed,
-        };
-        let mut editor = Editor::of(place, &env.tuning, ops);
-        let result = change(&mut editor);
-        let changes = editor.changes;
-        match editor.value {
-            Place::Record { .. } if changes == 0 => {}
-            Place::Record { len, .. } => self.settle_packed::<T>((found, head), key, len, env),
-            Place::Copy(state) => {
-                if changes > 0 && T::is_empty(T::view(&state)) {
-                    self.remove(found, key.hash, env);
-                } else if changes > 0 {
-                    match T::packed(&state).filter(|bytes| fits_packed(bytes)) {
-                        Some(bytes) => self.replace_packed(found, key, T::TAG, bytes),
-                        None => {
-                            marks::hit(Mark::Grew);
-                            if !planted::is(Planted::GrowthLosesChange) {
-                                self.replace_object(found, key, T::wrap(state), env);
-                            }
-                            return (changes, result);
+fn alter<E>(
+    at: &mut At<'_>,
+    tag: Tag,
+    change: impl FnOnce(&mut Object, &Tuning) -> Result<(), E>,
+) -> Result<(), NotAnEffect> {
+    let Some(found) = at.live() else {
+        let mut object = tag.empty();
+        change(&mut object, &at.env.tuning).map_err(|_| NotAnEffect)?;
+        if !object.is_empty() {
+            at.db.create_object(at.key, object, at.now, at.env);
+        }
+        return Ok(());
+    };
+    let (its_tag, is_packed) = at.db.records.shape(found.handle);
+    if its_tag != Some(tag) {
+        return Err(NotAnEffect);
+    }
+    if is_packed {
+        let mut object = at.db.records.unpacked(found.handle, &mut at.env.packed);
+        change(&mut object, &at.env.tuning).map_err(|_| NotAnEffect)?;
+        put_back(at, found, object);
+        return Ok(());
+    }
+    let number = at.db.records.object_number(found.handle);
+    let tuning = &at.env.tuning;
+    let changed = |object: &mut Object| (change(object, tuning), object.is_empty());
+    let (result, is_empty) = at.db.records.beside.change_object(number, changed);
+    settle(at, (found, number), is_empty);
+    result.map_err(|_| NotAnEffect)
+}
+
+/// A missing key.
+fn build<T: Registered, R>(
+    at: &mut At<'_>,
+    ops: Option<&mut Vec<u8>>,
+    change: impl FnOnce(&mut Editor<'_, T>) -> R,
+) -> (u64, R) {
+    let mut state = T::empty();
+    let mut editor = Editor::of(Place::State(&mut state), &at.env.tuning, ops);
+    let result = change(&mut editor);
+    let changes = editor.changes;
+    if !T::is_empty(T::view(&state)) {
+        let object = T::wrap(state);
+        at.db.create_object(at.key, object, at.now, at.env);
+    }
+    (changes, result)
+}
+
+/// A packed value: changed in its record if its type supports that and there is room, and otherwise in a copy.
+#[inline]
+fn repack<T: Registered, R>(
+    at: &mut At<'_>,
+    found: Found,
+    ops: Option<&mut Vec<u8>>,
+    change: impl FnOnce(&mut Editor<'_, T>) -> R,
+) -> (u64, R) {
+    let slot = at.db.records.slot_mut(found.handle);
+    record::put_stamp(slot, at.env.next_stamp(record::stamp(slot), at.now));
+    let head = Head::of(slot);
+    let start = head.value_at() + 1;
+    let end = head.room_end(slot);
+    let place = Place::Record {
+        room: &mut slot[start..end],
+        len: head.value_len() - 1,
+        buffer: &mut at.env.packed,
+    };
+    let mut editor = Editor::of(place, &at.env.tuning, ops);
+    let result = change(&mut editor);
+    let changes = editor.changes;
+    match editor.value {
+        Place::Record { .. } if changes == 0 => {}
+        Place::Record { len, .. } => settle_packed::<T>(at, (found, head), len),
+        Place::Copy(state) => {
+            if changes > 0 && T::is_empty(T::view(&state)) {
+                remove(at, found);
+            } else if changes > 0 {
+                match T::packed(&state).filter(|bytes| fits_packed(bytes)) {
+                    Some(bytes) => at.db.records.replace_packed(found, at.key, T::TAG, bytes),
+                    None => {
+                        marks::hit(Mark::Grew);
+                        if !planted::is(Planted::GrowthLosesChange) {
+                            let object = T::wrap(state);
+                            at.db.replace_object(found, at.key, object, at.env);
                         }
+                        return (changes, result);
                     }
                 }
-                if let Some(buffer) = T::into_buffer(state) {
-                    env.packed = buffer;
-                }
             }
-            // invariant: no caller makes this of the other variants
-            Place::State(_) | Place::Replica { .. } => unreachable!("neither is in a record"),
+            if let Some(buffer) = T::into_buffer(state) {
+                at.env.packed = buffer;
+            }
         }
-        (changes, result)
+        // invariant: no caller makes this of the other variants
+        Place::State(_) | Place::Replica { .. } => unreachable!("neither is in a record"),
     }
+    (changes, result)
+}
 
-    /// Completes a change of a packed value in its record, where it now has `len` bytes.
-    #[inline]
-    fn settle_packed<T: Registered>(
-        &mut self,
-        (found, head): (Found, Head),
-        key: Key<'_>,
-        len: usize,
-        env: &mut Env,
-    ) {
-        let slot = self.arena.get_mut(found.handle);
-        let start = head.value_at() + 1;
-        let bytes = &slot[start..start + len];
-        if T::is_empty(T::packed_view(bytes)) {
-            return self.remove(found, key.hash, env);
-        }
-        let size = head.size_with(len + 1);
-        if head.stays_with(len + 1) && classes::suits(slot.len(), size, T::KEEPS_ROOM) {
-            return head.put_value_len(slot, len + 1);
-        }
-        let mut buffer = std::mem::take(&mut env.packed);
-        buffer.clear();
-        buffer.extend_from_slice(bytes);
-        self.replace_packed(found, key, T::TAG, &buffer);
-        env.packed = buffer;
+/// Completes a change of a packed value in its record, where it now has `len` bytes.
+#[inline]
+fn settle_packed<T: Registered>(at: &mut At<'_>, (found, head): (Found, Head), len: usize) {
+    let slot = at.db.records.slot_mut(found.handle);
+    let start = head.value_at() + 1;
+    let bytes = &slot[start..start + len];
+    if T::is_empty(T::packed_view(bytes)) {
+        return remove(at, found);
     }
+    let size = head.size_with(len + 1);
+    if head.stays_with(len + 1) && classes::suits(slot.len(), size, T::KEEPS_ROOM) {
+        return head.put_value_len(slot, len + 1);
+    }
+    let mut buffer = std::mem::take(&mut at.env.packed);
+    buffer.clear();
+    buffer.extend_from_slice(bytes);
+    at.db.records.replace_packed(found, at.key, T::TAG, &buffer);
+    at.env.packed = buffer;
+}
 
-    /// An object: changed in place.
-    fn revise<T: Registered, R>(
-        &mut self,
-        found: Found,
-        key: Key<'_>,
-        now: Now,
-        ops: Option<&mut Vec<u8>>,
-        change: impl FnOnce(&mut Editor<'_, T>) -> R,
-        env: &mut Env,
-    ) -> Result<(u64, R), WrongType> {
-        self.touch(found.handle, now, env);
-        let (number, object) = self.object_mut(found.handle);
+/// An object: changed in place.
+fn revise<T: Registered, R>(
+    at: &mut At<'_>,
+    found: Found,
+    ops: Option<&mut Vec<u8>>,
+    change: impl FnOnce(&mut Editor<'_, T>) -> R,
+) -> Result<(u64, R), WrongType> {
+    at.db.touch(found.handle, at.now, at.env);
+    let number = at.db.records.object_number(found.handle);
+    let (tuning, garbage) = (&at.env.tuning, &mut at.env.garbage);
+    let revised = |object: &mut Object| {
         let state = T::of_mut(object).ok_or(WrongType)?;
-        let before = T::heap_bytes(state);
-        let mut editor = Editor::of(Place::State(&mut *state), &env.tuning, ops);
+        let mut editor = Editor::of(Place::State(&mut *state), tuning, ops);
         let result = change(&mut editor);
         let changes = editor.changes;
-        let after = T::heap_bytes(state);
         let is_empty = T::is_empty(T::view(state));
         if changes > 0
             && let Some(waste) = T::take_waste(state)
         {
-            env.garbage.throw(Outside::Object(T::wrap(waste)));
+            garbage.throw(Outside::Object(T::wrap(waste)));
         }
-        self.settle((found, number), key.hash, (before, after), is_empty, env);
-        Ok((changes, result))
-    }
+        Ok((changes, result, is_empty))
+    };
+    let revised = at.db.records.beside.change_object(number, revised);
+    let (changes, result, is_empty) = revised?;
+    settle(at, (found, number), is_empty);
+    Ok((changes, result))
+}
 
-    pub(super) fn object_mut(&mut self, handle: u32) -> (u32, &mut Object) {
-        let slot = self.arena.get(handle);
-        let number = number(Head::of(slot).value_part(slot));
-        (number, self.objects.get_mut(number))
-    }
+fn remove(at: &mut At<'_>, found: Found) {
+    at.db.remove(found, at.key.hash, &mut at.env.garbage);
+}
 
-    /// Updates the account of an object that was changed in place, and removes it if it is empty.
-    fn settle(
-        &mut self,
-        (found, number): (Found, u32),
-        hash: u32,
-        (before, after): (usize, usize),
-        is_empty: bool,
-        env: &mut Env,
-    ) {
-        self.outside = self.outside + after - before;
-        debug_assert_eq!(self.objects.get(number).heap_bytes(), after);
-        self.note_unswept(number);
-        if is_empty {
-            self.remove(found, hash, env);
-        }
+/// Completes a change of an object in place, which is removed if it is empty.
+fn settle(at: &mut At<'_>, (found, number): (Found, u32), is_empty: bool) {
+    at.db.records.beside.note_unswept(number);
+    if is_empty {
+        remove(at, found);
     }
+}
 
-    /// Stores the changed value of a packed record.
-    fn put_back(&mut self, found: Found, key: Key<'_>, object: Object, env: &mut Env) {
-        if object.is_empty() {
-            return self.remove(found, key.hash, env);
+/// Stores the changed value of a packed record.
+fn put_back(at: &mut At<'_>, found: Found, object: Object) {
+    if object.is_empty() {
+        return remove(at, found);
+    }
+    match object.packed().filter(|bytes| fits_packed(bytes)) {
+        Some(bytes) => {
+            let tag = object.tag();
+            at.db.records.replace_packed(found, at.key, tag, bytes);
         }
-        match object.packed().filter(|bytes| fits_packed(bytes)) {
-            Some(bytes) => self.replace_packed(found, key, object.tag(), bytes),
-            None => return self.replace_object(found, key, object, env),
-        }
-        if let Some(buffer) = object.into_buffer() {
-            env.packed = buffer;
-        }
+        None => return at.db.replace_object(found, at.key, object, at.env),
+    }
+    if let Some(buffer) = object.into_buffer() {
+        at.env.packed = buffer;
     }
 }

@@ -4,12 +4,12 @@
 use super::Shard;
 use super::at::At;
 use super::causal::shown_expiry;
+pub use super::forms::{reshapes, strings};
 use super::strings::{merge_sketches, write_string};
 use super::types::{Any, Entry, ExpirySetting, Item, Key, NewValue, OwnedValue};
 use crate::effect::Effect;
-use crate::keyspace::{Keyspace, Keyspaces};
+use crate::keyspace::Keyspace;
 use rufous_base::Now;
-use rufous_base::limits::DATABASES;
 use rufous_datatype::algebra::Algebra;
 use rufous_datatype::hash::{self, Hash};
 use rufous_datatype::hll::{self, Registers};
@@ -26,20 +26,6 @@ const CONCURRENT: &str = "it has concurrent values, of which RESOLVE refuse pick
 /// The registers of a string, if that is a HyperLogLog.
 fn registers(text: &[u8]) -> Option<Registers> {
     hll::Sketch::parse(text).ok()?.registers().ok()
-}
-
-/// The type of the strings of a lattice keyspace.
-pub fn strings(keyspace: &Keyspace) -> Tag {
-    match keyspace.level.keeps_siblings() {
-        true => Tag::Siblings,
-        false => Tag::Register,
-    }
-}
-
-/// Whether a key that moves from one lattice keyspace, or none, to another changes its form of replication.
-pub fn reshapes((from, to): (Option<&Keyspace>, Option<&Keyspace>), workers: usize) -> bool {
-    let shape = |keyspace: &Keyspace| (keyspace.spread(workers), strings(keyspace));
-    from.map(shape) != to.map(shape)
 }
 
 /// Why a value cannot move from one lattice keyspace, or none, to another.
@@ -79,7 +65,7 @@ pub fn size_of_value(value: Any<'_>) -> usize {
 /// Turns the plain value of a key into a replicated one, written by the running command.
 pub fn make_replicated(shard: &mut Shard, db: usize, key: Key<'_>, now: Now) {
     let (Some(keyed), Some(entry)) = (
-        shard.env.lattice.replicated(key),
+        shard.data.env.lattice.replicated(key),
         shard.clone_entry(db, key, now),
     ) else {
         return;
@@ -130,47 +116,16 @@ pub fn write_anew(shard: &mut Shard, db: usize, key: Key<'_>, pick: Pick, now: N
 
 /// Drops all state of a key, even if it shows nothing.
 pub fn drop_replicated(shard: &mut Shard, db: usize, key: Key<'_>, now: Now) {
-    shard.env.counters.changes += 1;
+    shard.data.env.counters.changes += 1;
+    let mut at = shard.at(db, key, now);
     // An expired value is a grave from here on.
-    let _ = shard.dbs[db].live(key, now, &mut shard.env);
+    let _ = at.live();
     let effect = Effect::Delete {
         db: db as u8,
         key: key.bytes,
     };
-    shard.env.observers.tell(key, db as u8, &effect);
-    shard.dbs[db].drop_replica(key, &mut shard.env);
-}
-
-/// Applies a change of the table in a log: drops the replicas that were converted by it, whose new values follow
-/// in the log.
-pub(super) fn drop_reshaped(shard: &mut Shard, old: &Keyspaces, new: &Keyspaces, workers: usize) {
-    if !old.has_lattice() {
-        return;
-    }
-    for db in 0..DATABASES {
-        let mut names = Vec::<Box<[u8]>>::new();
-        let mut take = |key: &[u8]| {
-            let from = old.lattice(key);
-            if from.is_some() && reshapes((from, new.lattice(key)), workers) {
-                names.push(key.into());
-            }
-        };
-        let mut cursor = Some(0);
-        while let Some(at) = cursor {
-            cursor = shard.scan(db, at, 1024, Now::default(), &mut |item| take(item.key));
-        }
-        let mut from = Some(Box::<[u8]>::default());
-        while let Some(at) = from {
-            let (graves, next) = shard.graves(db, &at, 1024);
-            graves.iter().for_each(|name| take(name));
-            from = next;
-        }
-        for name in names {
-            shard.forget_held(db as u8, &name);
-            let key = shard.key(&name);
-            shard.dbs[db].drop_replica(key, &mut shard.env);
-        }
-    }
+    at.env.observers.tell(key, db as u8, &effect);
+    at.replica().drop_all();
 }
 
 fn give_deadline(shard: &mut Shard, (db, key): (usize, Key<'_>), entry: &Entry, now: Now) {
@@ -216,7 +171,7 @@ fn add_elements(shard: &mut Shard, (db, key): (usize, Key<'_>), entry: &Entry, n
 /// may no longer know that it was its own.
 pub fn spread(shard: &mut Shard, db: usize, key: Key<'_>, now: Now) {
     if let Some(entry) = shard.clone_entry(db, key, now) {
-        shard.env.observers.tell_entry(key, db as u8, &entry);
+        shard.data.env.observers.tell_entry(key, db as u8, &entry);
     }
-    shard.env.lattice.changes().touch(db as u8, key);
+    shard.data.env.lattice.changes().touch(db as u8, key);
 }

@@ -1,179 +1,84 @@
-//! One numbered database: index, records, keys and values too large for a record, and the order of expiry. Reading,
-//! removing, expiring and walking; writing is in `write.rs`, the account of memory in `account.rs`.
+//! One numbered database: its records with their deadlines, the graves of replicated values, and counts. It keeps
+//! these parts together and reads them; `write.rs` writes strings, `expiring.rs` removes what has expired.
 //!
 //! Invariants:
-//! 1. The index and the arena hold the same records.
-//! 2. Each number in a record is in use in its slab, by that record alone.
-//! 3. Records have the database's parity, except those that a walk of a snapshot has not yet
-//!    reached.
-//! 4. A key that has a record has no grave.
-//! 5. `expiry` has exactly the (time, hash) pairs of the records that expire.
+//! 1. A key that has a record has no grave.
+//! 2. `deadlines` and `census` are those of the records.
 
-use super::Env;
-use super::arena::Arena;
-use super::by_slot::BySlot;
-use super::elsewhere::Elsewhere;
-use super::expiry::Expiry;
+#[cfg(test)]
+mod tests;
+
+use super::beside::Outside;
+use super::census::Census;
+use super::deadlines::Deadlines;
+use super::env::Env;
+use super::garbage::GarbageList;
 use super::graves::Graves;
-use super::index::{Index, Position, Probe};
-use super::record::{self, BIG, Head, INLINE, OBJECT, equal};
-use super::slab::Slab;
-use super::types::{Any, Entry, Item, Key, Value};
+use super::guests::Guests;
+use super::record::{self, Head, INLINE};
+use super::records::{Found, NewRecord, Records};
+use super::types::{Any, Item, Key, Memory, Value};
 use rufous_base::Now;
 use rufous_base::rng::Rng;
-use rufous_datatype::object::{Object, Tag};
-use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// Draws of keys that others answer for, before a random key is given up.
 const MAX_DRAWS: u32 = 256;
 
+/// What a database was at the last cut of a snapshot.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cut {
+    pub(super) number: u8,
+    /// All nodes had received everything up to this time of a stamp.
+    pub(super) horizon: u64,
+}
+
+/// See the module's description.
 #[derive(Debug, Default)]
 pub(super) struct Db {
     /// The number by which it is selected.
     pub(super) number: u8,
-    /// The parity of its records, except those that a snapshot still has to write.
-    pub(super) parity: u8,
-    /// Its number at the last cut.
-    pub(super) cut: u8,
-    /// All nodes had received everything up to this time of a stamp at the last cut.
-    pub(super) cut_horizon: u64,
-    /// The hash from which on records may have the other parity.
-    pub(super) walk: Option<u32>,
-    pub(super) index: Index,
-    pub(super) arena: Arena,
-    pub(super) bigs: Slab<Arc<Vec<u8>>>,
-    pub(super) objects: Slab<Object>,
-    /// Numbers of the objects with deferred work.
-    pub(super) unswept: BTreeSet<u32>,
-    pub(super) long_keys: Slab<Box<[u8]>>,
-    pub(super) expiry: Expiry,
+    pub(super) records: Records,
+    pub(super) deadlines: Deadlines,
     /// Graves of replicated values that show nothing.
     pub(super) graves: Graves,
-    /// Number of records that expire, and the sum of their times.
-    pub(super) expiring: usize,
-    pub(super) expiry_sum: u128,
-    /// By how many milliseconds the wall clock is ahead of the time from which replicated keys expire.
-    pub(super) ahead_ms: u64,
-    pub(super) elsewhere: Elsewhere,
-    pub(super) by_slot: BySlot,
-    /// Bytes owned by the items of the slabs.
-    pub(super) outside: usize,
+    pub(super) census: Census,
+    pub(super) cut: Cut,
 }
 
-/// A record that was found. Valid until an entry is added or removed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
-    pub(super) position: Position,
-    pub(super) handle: u32,
-}
-
-impl Probe {
-    #[inline(always)]
-    pub(super) fn found(self) -> Found {
-        Found {
-            position: self.position,
-            handle: self.handle,
-        }
-    }
-}
-
-/// The value of a removed record, if it lay outside of the record.
-#[derive(Debug)]
-pub(super) enum Outside {
-    Big(Arc<Vec<u8>>),
-    Object(Object),
-}
-
-/// The slab number stored in a key or value part.
-pub(super) fn number(part: &[u8]) -> u32 {
-    // invariant: every writer of a part writes four bytes
-    let bytes = part.first_chunk().expect("such parts have four bytes");
-    u32::from_le_bytes(*bytes)
-}
-
-/// The type and bytes of a packed value part.
-pub(super) fn packed(part: &[u8]) -> (Tag, &[u8]) {
-    // invariant: every writer of such a part begins it with a tag
-    let (&tag, packed) = part.split_first().expect("such parts begin with a tag");
-    // invariant: tags come from `Tag`
-    let tag = Tag::from_byte(tag).expect("a tag stands for a type");
-    (tag, packed)
-}
-
-/// Kind and slab number of what a record keeps outside, its key aside.
-pub(super) fn outside(head: Head, slot: &[u8]) -> Option<(u8, u32)> {
-    let kind = head.kind();
-    let is_outside = kind == BIG || kind == OBJECT;
-    is_outside.then(|| (kind, number(head.value_part(slot))))
-}
-
-/// Memory of a big value: its buffer, and the reference count before it.
-pub(super) fn big_bytes(value: &Arc<Vec<u8>>) -> usize {
-    value.capacity() + size_of::<Vec<u8>>() + 16
+/// A range of a walk, and the time from which records are due.
+#[derive(Clone, Copy)]
+pub(super) struct Range {
+    pub(super) cursor: u32,
+    pub(super) count: usize,
+    pub(super) now_ms: u64,
 }
 
 impl Db {
-    pub(super) fn new(number: u8, parity: u8) -> Self {
+    pub(super) fn new(number: u8) -> Self {
         Self {
             number,
-            parity,
+            ..Self::default()
+        }
+    }
+
+    /// An empty database that replaces this one under a number.
+    pub(super) fn of_nothing(&self, number: u8) -> Self {
+        Self {
+            number,
+            records: self.records.of_nothing(),
+            graves: self.graves.of_nothing(),
+            census: self.census.of_nothing(),
             ..Self::default()
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.index.len()
+        self.records.len()
     }
 
     /// Whether the database is empty, graves included.
     pub(super) fn is_void(&self) -> bool {
-        self.index.len() == 0 && self.graves.len() == 0
-    }
-
-    pub(super) fn expiring(&self) -> usize {
-        self.expiring
-    }
-
-    /// Mean time to live of the keys that expire, in milliseconds.
-    pub(super) fn avg_ttl(&self, now_ms: u64) -> u64 {
-        if self.expiring == 0 {
-            return 0;
-        }
-        let mean = (self.expiry_sum / self.expiring as u128) as u64;
-        mean.saturating_sub(now_ms)
-    }
-
-    #[inline(always)]
-    pub(super) fn find(&self, key: Key<'_>) -> Option<Found> {
-        let probe = self.index.probe(key.hash);
-        if probe.handle != 0 && self.matching(probe.handle, key.bytes).is_some() {
-            return Some(probe.found());
-        }
-        if probe.handle == 0 && !probe.further {
-            return None;
-        }
-        self.find_further(key)
-    }
-
-    #[inline(never)]
-    pub(super) fn find_further(&self, key: Key<'_>) -> Option<Found> {
-        let has_key = |handle| self.matching(handle, key.bytes).is_some();
-        let (position, handle) = self.index.find(key.hash, has_key)?;
-        Some(Found { position, handle })
-    }
-
-    /// The record's head, if its key is `bytes`.
-    #[inline(always)]
-    pub(super) fn matching(&self, handle: u32, bytes: &[u8]) -> Option<Head> {
-        let slot = self.arena.get(handle);
-        let head = Head::of(slot);
-        let same = if head.has_long_key() {
-            self.key_of(head, slot) == bytes
-        } else {
-            equal(head.key_part(slot), bytes)
-        };
-        same.then_some(head)
+        self.records.len() == 0 && self.graves.len() == 0
     }
 
     /// The value, with all side effects of a read. The path that nearly every read takes is one straight piece of
@@ -186,9 +91,9 @@ impl Db {
         now: Now,
         env: &mut Env,
     ) -> Option<Any<'_>> {
-        let probe = self.index.probe(key.hash);
+        let probe = self.records.probe(key.hash);
         if probe.handle != 0
-            && let Some(head) = self.matching(probe.handle, key.bytes)
+            && let Some(head) = self.records.matching(probe.handle, key.bytes)
         {
             return self.read((probe.found(), head), key, touch, now, env);
         }
@@ -206,8 +111,8 @@ impl Db {
         now: Now,
         env: &mut Env,
     ) -> Option<Any<'_>> {
-        let found = self.find_further(key)?;
-        let head = Head::of(self.arena.get(found.handle));
+        let found = self.records.find_further(key)?;
+        let head = Head::of(self.records.slot(found.handle));
         self.read((found, head), key, touch, now, env)
     }
 
@@ -220,185 +125,134 @@ impl Db {
         now: Now,
         env: &mut Env,
     ) -> Option<Any<'_>> {
-        if head.has_expiry() && head.is_due(self.arena.get(found.handle), now.unix_ms()) {
+        if head.has_expiry() && head.is_due(self.records.slot(found.handle), now.unix_ms()) {
             return self.left_of(key, now, env);
         }
         if touch {
-            let slot = self.arena.get_mut(found.handle);
+            let slot = self.records.slot_mut(found.handle);
             record::put_stamp(slot, env.next_stamp(record::stamp(slot), now));
         }
-        let slot = self.arena.get(found.handle);
+        let slot = self.records.slot(found.handle);
         if head.kind() == INLINE {
             return Some(Any::String(Value::Small(head.value_part(slot))));
         }
-        Some(self.value_of(head, slot).shown_by(|| env.lattice.pick(key)))
+        let value = self.records.value_of(head, slot);
+        Some(value.shown_by(|| env.lattice.pick(key)))
     }
 
     /// The value of an expired key: what remains of it, if anything.
     #[cold]
     fn left_of(&mut self, key: Key<'_>, now: Now, env: &mut Env) -> Option<Any<'_>> {
         let found = self.live(key, now, env)?;
-        Some(self.value(found.handle).shown_by(|| env.lattice.pick(key)))
+        let value = self.records.value(found.handle);
+        Some(value.shown_by(|| env.lattice.pick(key)))
     }
 
-    /// Whether a record has expired by this reading of the wall clock.
-    #[inline]
-    pub(super) fn is_due(&self, handle: u32, now_ms: u64) -> bool {
-        let slot = self.arena.get(handle);
-        Head::of(slot).is_due(slot, now_ms)
-            && (self.ahead_ms == 0 || self.is_due_yet(handle, now_ms))
-    }
-
-    /// The same on a wall clock that has jumped ahead.
-    #[cold]
-    fn is_due_yet(&self, handle: u32, now_ms: u64) -> bool {
-        let slot = self.arena.get(handle);
-        let now_ms = now_ms.saturating_sub(self.ahead_ms);
-        !self.is_replicated(handle) || Head::of(slot).is_due(slot, now_ms)
-    }
-
-    #[inline]
-    pub(super) fn expiry_of(&self, handle: u32) -> Option<u64> {
-        let slot = self.arena.get(handle);
-        Head::of(slot).expiry(slot)
-    }
-
-    pub(super) fn key_of<'a>(&'a self, head: Head, slot: &'a [u8]) -> &'a [u8] {
-        let part = head.key_part(slot);
-        if head.has_long_key() {
-            return self.long_keys.get(number(part));
+    /// Adds a record for a missing key.
+    pub(super) fn create(&mut self, key: Key<'_>, new: NewRecord<'_>) -> u32 {
+        let expiry = new.expiry;
+        let handle = self.records.add(key, new);
+        self.census.add(key.bytes);
+        if self.graves.len() > 0 {
+            self.graves.take(key.bytes);
         }
-        part
+        self.change_deadline(key.hash, handle, None, expiry);
+        handle
     }
 
-    #[inline]
-    pub(super) fn value(&self, handle: u32) -> Any<'_> {
-        let slot = self.arena.get(handle);
-        self.value_of(Head::of(slot), slot)
-    }
-
-    #[inline]
-    fn value_of<'a>(&'a self, head: Head, slot: &'a [u8]) -> Any<'a> {
-        let part = head.value_part(slot);
-        match head.kind() {
-            INLINE => Any::String(Value::Small(part)),
-            BIG => Any::String(Value::Big(self.bigs.get(number(part)))),
-            OBJECT => Any::Object(self.objects.get(number(part))),
-            _ => {
-                let (tag, packed) = packed(part);
-                Any::Packed(tag, packed)
-            }
-        }
-    }
-
-    pub(super) fn item(&self, handle: u32) -> Item<'_> {
-        let slot = self.arena.get(handle);
+    /// Replaces a record's value, expiry and access stamp. A large value goes to the garbage list.
+    #[inline(never)]
+    pub(super) fn replace(
+        &mut self,
+        found: Found,
+        key: Key<'_>,
+        new: NewRecord<'_>,
+        garbage: &mut GarbageList,
+    ) {
+        let slot = self.records.slot(found.handle);
         let head = Head::of(slot);
-        Item {
-            key: self.key_of(head, slot),
-            value: self.value(handle),
-            expire_at: head.expiry(slot),
-            access: record::stamp(slot),
-        }
-    }
-
-    pub(super) fn entry(&self, handle: u32) -> Entry {
-        let item = self.item(handle);
-        Entry {
-            value: item.value.to_owned(),
-            expire_at: item.expire_at,
-            access: item.access,
+        self.change_deadline(key.hash, found.handle, head.expiry(slot), new.expiry);
+        if let Some(outside) = self.records.replace((found, head), key, new) {
+            garbage.throw(outside);
         }
     }
 
     /// Removes a record. A large value goes to the garbage list.
-    pub(super) fn remove(&mut self, found: Found, hash: u32, env: &mut Env) {
+    pub(super) fn remove(&mut self, found: Found, hash: u32, garbage: &mut GarbageList) {
         if let Some(outside) = self.unlink(found, hash) {
-            env.garbage.throw(outside);
+            garbage.throw(outside);
         }
     }
 
     /// Unlinks a record; returns what it had outside, its key aside.
     pub(super) fn unlink(&mut self, found: Found, hash: u32) -> Option<Outside> {
-        let slot = self.arena.get(found.handle);
+        let slot = self.records.slot(found.handle);
         let head = Head::of(slot);
-        let long_key = head.has_long_key().then(|| number(head.key_part(slot)));
-        let outside = outside(head, slot);
-        let old = head.expiry(slot);
-        self.change_expiry(hash, found.handle, old, None);
-        self.leave(found.handle);
-        if let Some(number) = long_key {
-            self.outside -= self.long_keys.remove(number).len();
+        self.change_deadline(hash, found.handle, head.expiry(slot), None);
+        if self.census.is_needed() {
+            self.census.remove(self.records.key(found.handle));
         }
-        self.index.remove(found.position, hash);
-        self.arena.free(found.handle);
-        outside.map(|(kind, number)| self.remove_outside(kind, number))
+        self.records.remove((found, head), hash)
     }
 
-    pub(super) fn remove_outside(&mut self, kind: u8, number: u32) -> Outside {
-        if kind == OBJECT {
-            let object = self.objects.remove(number);
-            self.unswept.remove(&number);
-            self.outside -= object.heap_bytes();
-            return Outside::Object(object);
-        }
-        let value = self.bigs.remove(number);
-        self.outside -= big_bytes(&value);
-        Outside::Big(value)
+    pub(super) fn set_expiry(&mut self, found: Found, key: Key<'_>, expiry: Option<u64>) {
+        let old = self.records.expiry(found.handle);
+        self.change_deadline(key.hash, found.handle, old, expiry);
+        self.records.put_expiry(found, key, expiry);
     }
 
-    /// Updates the order of expiry; the caller updates the record.
-    pub(super) fn change_expiry(
-        &mut self,
-        hash: u32,
-        handle: u32,
-        old: Option<u64>,
-        new: Option<u64>,
-    ) {
-        if old == new {
-            return;
+    /// Updates deadlines and counts; the caller updates the record.
+    #[inline]
+    fn change_deadline(&mut self, hash: u32, handle: u32, old: Option<u64>, new: Option<u64>) {
+        if old != new {
+            self.move_deadline(hash, handle, old, new);
         }
-        if let Some(unix_ms) = old {
-            self.expiring -= 1;
-            self.expiry_sum -= u128::from(unix_ms);
-            // Another key may have the same hash and time, and needs the pair.
-            let same = |other| other != handle && self.expiry_of(other) == old;
-            if self.index.find(hash, same).is_none() {
-                self.expiry.remove(unix_ms, hash);
-            }
+    }
+
+    fn move_deadline(&mut self, hash: u32, handle: u32, old: Option<u64>, new: Option<u64>) {
+        let records = &self.records;
+        let has_it = |at| {
+            let same = |other| other != handle && records.expiry(other) == Some(at);
+            records.find_where(hash, same).is_some()
+        };
+        self.deadlines.change(hash, old, new, has_it);
+        if old.is_some() != new.is_some() && self.census.is_needed() {
+            let key = self.records.key(handle);
+            self.census.change_expiring(key, new.is_some());
         }
-        if let Some(unix_ms) = new {
-            self.expiring += 1;
-            self.expiry_sum += u128::from(unix_ms);
-            self.expiry.insert(unix_ms, hash);
-        }
-        self.note_expiring(handle, old.is_some(), new.is_some());
+    }
+
+    #[inline]
+    pub(super) fn touch(&mut self, handle: u32, now: Now, env: &mut Env) {
+        let slot = self.records.slot_mut(handle);
+        let stamp = env.next_stamp(record::stamp(slot), now);
+        record::put_stamp(slot, stamp);
     }
 
     /// See `Shard::scan`; omits keys for which `leaves_out` returns true.
     pub(super) fn scan(
         &mut self,
-        (cursor, count): (u32, usize),
-        now_ms: u64,
+        range: Range,
         leaves_out: fn(&Self, u32, &Env) -> bool,
         env: &mut Env,
         f: &mut dyn FnMut(Item<'_>),
     ) -> Option<u32> {
         let mut entries = std::mem::take(&mut env.entries);
-        let next = self.index.collect(cursor, count, &mut entries);
+        let (cursor, now_ms) = (range.cursor, range.now_ms);
+        let next = self.records.collect(cursor, range.count, &mut entries);
         for &(hash, handle) in &entries {
             if leaves_out(self, handle, env) {
                 continue;
             }
-            if self.is_due(handle, now_ms) {
-                let key: Box<[u8]> = self.item(handle).key.into();
+            if self.is_due(handle, now_ms, env) {
+                let key: Box<[u8]> = self.records.key(handle).into();
                 self.expire_entry(hash, handle, env);
                 let key = Key { bytes: &key, hash };
                 if let Some(left) = self.live_at(key, now_ms, env) {
-                    f(self.item(left.handle));
+                    f(self.records.item(left.handle));
                 }
             } else {
-                f(self.item(handle));
+                f(self.records.item(handle));
             }
         }
         env.entries = entries;
@@ -408,8 +262,8 @@ impl Db {
     pub(super) fn random(&mut self, now_ms: u64, rng: &mut Rng, env: &mut Env) -> Option<Item<'_>> {
         let mut guests = 0;
         loop {
-            let (hash, handle) = self.index.random(rng)?;
-            if self.is_guest(handle, env) {
+            let (hash, handle) = self.records.random(rng)?;
+            if env.guests.decide_on(&self.records, handle) {
                 // There may be no other keys.
                 guests += 1;
                 if guests == MAX_DRAWS {
@@ -417,8 +271,8 @@ impl Db {
                 }
                 continue;
             }
-            if !self.is_due(handle, now_ms) {
-                return Some(self.item(handle));
+            if !self.is_due(handle, now_ms, env) {
+                return Some(self.records.item(handle));
             }
             // Due records come first in the order of expiry: once they are removed, few draws fail.
             self.expire_entry(hash, handle, env);
@@ -426,32 +280,102 @@ impl Db {
         }
     }
 
-    pub(super) fn compact(
-        &mut self,
-        hash_of: impl Fn(&[u8]) -> u32,
-        budget: &mut usize,
-        count: &mut u64,
-    ) -> bool {
-        let Self {
-            index,
-            arena,
-            long_keys,
-            ..
-        } = self;
-        arena.compact(budget, |slot, old, new| {
-            let head = Head::of(slot);
-            let part = head.key_part(slot);
-            let key = if head.has_long_key() {
-                long_keys.get(number(part))
-            } else {
-                part
-            };
-            let (at, _) = index
-                .find(hash_of(key), |handle| handle == old)
-                // invariant: compaction moves live records, and each has its word
-                .expect("each record is in the index");
-            index.set_handle(at, new);
-            *count += 1;
-        })
+    /// Number of records that this worker lists, and not another worker or node, and of those that expire.
+    pub(super) fn listed(&self, guests: &Guests) -> (usize, usize) {
+        let (elsewhere, guest) = (self.census.elsewhere(), self.census.guests(guests));
+        let others = self.census.listed_by_others(guests);
+        let keys = elsewhere.keys + guest.keys + others.keys;
+        let expiring = elsewhere.expiring + guest.expiring + others.expiring;
+        (
+            self.len() - keys as usize,
+            self.deadlines.len() - expiring as usize,
+        )
     }
+
+    /// Whether another node decides on a record's removal.
+    #[inline]
+    pub(super) fn is_guest(&self, handle: u32, env: &Env) -> bool {
+        env.guests.decide_on(&self.records, handle)
+    }
+
+    /// Whether a record is listed elsewhere: by another worker, or by the node that answers for its slot.
+    pub(super) fn is_unlisted(&self, handle: u32, env: &Env) -> bool {
+        self.is_guest(handle, env) || self.lists_not(self.records.key(handle), env)
+    }
+
+    /// The same of a key, whatever it has.
+    pub(super) fn lists_not(&self, key: &[u8], env: &Env) -> bool {
+        self.census.is_elsewhere(key) || env.guests.have(key)
+    }
+
+    /// All present records and graves belong to the cut of a snapshot, up to whose horizon all nodes had received
+    /// everything.
+    pub(super) fn begin_walk(&mut self, horizon: u64) {
+        self.cut = Cut {
+            number: self.number,
+            horizon,
+        };
+        self.records.begin_walk();
+        self.graves.begin_walk();
+    }
+
+    /// Whether the walk of a snapshot is not finished.
+    pub(super) fn is_walked(&self) -> bool {
+        self.records.walk().is_some() || self.graves.walk().is_some()
+    }
+
+    pub(super) fn memory(&self) -> Memory {
+        Memory {
+            keys: self.len(),
+            index_bytes: self.records.index_bytes(),
+            arena_bytes: self.records.arena_bytes(),
+            record_bytes: self.records.used_bytes(),
+            big_bytes: self.records.beside.bytes(),
+            expiry_bytes: self.deadlines.bytes(),
+            graves: self.graves.len(),
+            grave_bytes: self.graves.bytes(),
+            held_bytes: 0,
+        }
+    }
+
+    /// The charge for the memory limit; see `Shard::charged`.
+    #[inline]
+    pub(super) fn charged(&self) -> usize {
+        if self.len() == 0 {
+            return self.graves.bytes();
+        }
+        let outside = self.records.beside.bytes() + self.graves.bytes();
+        let records = self.records.index_bytes() + self.records.used_bytes();
+        records + outside + self.deadlines.bytes()
+    }
+
+    /// Memory of one record, with its entry in the order of expiry.
+    pub(super) fn memory_of(&self, handle: u32) -> usize {
+        let deadline = self.records.expiry(handle).map_or(0, |_| 12);
+        self.records.memory_of(handle) + deadline
+    }
+
+    /// All keys that have records, and whether they expire.
+    pub(super) fn keys(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        keys(&self.records)
+    }
+
+    /// Asserts every invariant of the database and of its parts.
+    pub(super) fn check(&self, hash_of: impl Fn(&[u8]) -> u32) {
+        let mut pairs = Vec::new();
+        self.graves.check();
+        self.records.check(hash_of, |hash, handle| {
+            let key = self.records.key(handle);
+            assert!(self.graves.tag_of(key).is_none(), "a record and a grave");
+            pairs.extend(self.records.expiry(handle).map(|at| (at, hash)));
+        });
+        self.deadlines.check(pairs);
+        self.census.check(self.keys());
+    }
+}
+
+/// All keys of these records, and whether they expire.
+pub(super) fn keys(records: &Records) -> impl Iterator<Item = (&[u8], bool)> {
+    let handles = records.handles();
+    handles.map(|handle| (records.key(handle), records.expiry(handle).is_some()))
 }

@@ -1,6 +1,6 @@
 //! Large values and databases that were removed: dropping them takes time, so another thread does it.
 
-use super::db::Outside;
+use super::beside::Outside;
 use rufous_base::Garbage;
 use std::sync::Arc;
 

@@ -23,145 +23,18 @@
 //! files may have a value of another type, which would hide later writes. What a file has of a key behind such a note
 //! is kept apart, whatever its type, and so are its counts on nothing.
 
-use super::held::{At, Count, Held};
+use super::at::At;
+use super::databases::Databases;
+use super::held::{Count, Held, Place, restore};
 use super::merging::merge_chunk;
 use super::noted::{Note, Noted};
-use super::types::{Any, Key};
-use super::{Env, Shard};
-use crate::effect::Effect;
+use super::remains::{left, since, without_end};
+use super::types::Any;
 use rufous_base::Now;
-use rufous_datatype::algebra::{Algebra, Corrupt, DataType, Tuning};
-use rufous_datatype::object::{Object, Registered, Tag};
-use rufous_datatype::replicated::register::Register;
-use rufous_datatype::replicated::{chunk_since, names_what_goes, operations_of};
+use rufous_datatype::algebra::Tuning;
+use rufous_datatype::object::{Object, Tag};
 use rufous_lattice::Stamp;
 use std::collections::{BTreeMap, BTreeSet};
-
-impl Env {
-    /// Notes that writes below the cut are forgotten here from now on.
-    pub(super) fn tell_gone(&mut self, (db, key): (u8, Key<'_>), tag: Tag, cut: Stamp) {
-        self.tell_note((db, key), Note::Gone(tag, cut));
-    }
-
-    /// Notes that a grave is forgotten. Counts that began on a removal have its stamp, and stay.
-    pub(super) fn tell_end(&mut self, (db, key): (u8, Key<'_>), ends: [Note; 2]) {
-        for note in ends {
-            self.tell_note((db, key), note);
-        }
-    }
-
-    fn tell_note(&mut self, (db, key): (u8, Key<'_>), note: Note) {
-        let (Note::Gone(_, stamp) | Note::Ended(_, stamp)) = note;
-        if stamp == Stamp::ZERO {
-            return;
-        }
-        let key = key.bytes;
-        self.observers.journal.write_aside(&match note {
-            Note::Gone(tag, cut) => Effect::Gone { db, key, tag, cut },
-            Note::Ended(tag, end) => Effect::Ended { db, key, tag, end },
-        });
-    }
-}
-
-/// The notes of a grave that is forgotten. A grave of a string needs none, as a later string contains more, and values
-/// of other types replace it; but for counts without a stamp that have expired, as later ones may have no stamp either.
-pub(super) fn ends_of(object: &Object, horizon: u64) -> [Note; 2] {
-    let (tag, gone) = (object.tag(), object.gone(horizon));
-    let end = match tag {
-        Tag::Register => gone,
-        _ => object.newest().max(gone),
-    };
-    match names_what_goes(tag) {
-        true => [Note::Gone(tag, gone), Note::Ended(tag, end)],
-        false => [Note::Gone(tag, end), Note::Ended(tag, Stamp::ZERO)],
-    }
-}
-
-/// Whether a grave may hide a value of another type, or counts, and all replicas have received everything in it.
-pub(super) fn is_over(object: &Object, horizon: u64) -> bool {
-    match object.tag() {
-        Tag::Register => object.gone(horizon) > Stamp::ZERO,
-        _ => object.until() <= horizon,
-    }
-}
-
-impl Held {
-    /// The time of the last stamp in it, and of the last report: later stamps must be above it, as above everything
-    /// that was replayed.
-    pub fn latest(&self) -> u64 {
-        let noted = self.noted().values().map(Noted::latest);
-        noted.fold(self.horizon().max(self.reported()), u64::max)
-    }
-}
-
-impl Any<'_> {
-    /// See [`rufous_datatype::object::Object::gone`].
-    pub(super) fn gone(self, horizon: u64) -> Stamp {
-        match self {
-            Any::Packed(tag, bytes) => tag.packed_gone(bytes, horizon),
-            Any::Object(object) => object.gone(horizon),
-            Any::String(_) => Stamp::ZERO,
-        }
-    }
-
-    /// Whether a replicated string consists of counts only, on nothing or on a removal.
-    pub(super) fn only_counts(self) -> bool {
-        match self {
-            Any::Packed(Tag::Register, bytes) => Register::packed_view(bytes).only_counts(),
-            Any::Object(object) => {
-                Register::of(object).is_some_and(|state| Register::view(state).only_counts())
-            }
-            _ => false,
-        }
-    }
-}
-
-/// What remains of a replica of any type without everything below the cut, if anything does. A deadline at the cut, or
-/// a removal, is nothing.
-pub(super) fn since(any: Any<'_>, cut: Stamp, tuning: &Tuning) -> Option<Object> {
-    let object = left(any, tuning, |tag, ops| tag.since(ops, cut))?;
-    let newest = object.newest();
-    (newest > cut || newest == cut && !object.is_hidden()).then_some(object)
-}
-
-/// The object without removals up to the end, which have removed the counts that they name.
-fn without_end(object: Object, end: Stamp, tuning: &Tuning) -> Option<Object> {
-    if end == Stamp::ZERO {
-        return Some(object);
-    }
-    let any = Any::of_object(&object);
-    let object = left(any, tuning, |tag, ops| tag.ended(ops, end))?;
-    (object.newest() > end || !object.is_hidden()).then_some(object)
-}
-
-fn left(
-    any: Any<'_>,
-    tuning: &Tuning,
-    of: impl Fn(Tag, &[u8]) -> Result<Vec<u8>, Corrupt>,
-) -> Option<Object> {
-    let tag = any.tag()?;
-    let (mut object, mut chunk) = (tag.empty(), Vec::new());
-    let mut next = Some(0);
-    while let Some(from) = next {
-        chunk.clear();
-        next = any.chunk(from, usize::MAX, &mut chunk);
-        let left = of(tag, &operations_of(tag, &chunk));
-        let done = left.and_then(|ops| object.commit_encoded(&ops, tuning));
-        debug_assert!(done.is_ok(), "a value's chunks are parts of it");
-    }
-    Some(object)
-}
-
-/// A part of a snapshot without what has gone. Strings are one part.
-pub(super) fn leave_out(tag: Tag, gone: Stamp, chunk: &mut Vec<u8>) {
-    if gone > Stamp::ZERO && tag != Tag::Register {
-        let left = chunk_since(tag, chunk, gone);
-        debug_assert!(left.is_ok(), "a value's chunks are parts of it");
-        if let Ok(left) = left {
-            *chunk = left;
-        }
-    }
-}
 
 /// The notes of all files, by database and key.
 type NotedAt<'a> = BTreeMap<(u8, &'a [u8]), Noted>;
@@ -185,13 +58,14 @@ pub(super) fn noted_in<'a>(
 
 /// Writes to the journal the notes that the file of this worker may lack: the file may still have what they cover,
 /// and later writes follow them in the log.
-pub(super) fn tell_all(shard: &mut Shard, files: &[impl AsRef<Held>], all: &NotedAt<'_>) {
+pub(super) fn tell_all(data: &mut Databases, files: &[impl AsRef<Held>], all: &NotedAt<'_>) {
     for (&(db, bytes), noted) in all {
-        let (at, key): (At, _) = ((db, bytes.into()), shard.key(bytes));
+        let (at, key): (Place, _) = ((db, bytes.into()), data.key(bytes));
         for note in noted.notes() {
             let says = |held: &Held| held.noted().get(&at).is_some_and(|of| of.says(note));
             if !files.iter().all(|held| says(held.as_ref())) {
-                shard.env.tell_note((db, key), note);
+                let journal = &mut data.env.observers.journal;
+                journal.write_notes((db, key), [note]);
             }
         }
     }
@@ -200,7 +74,7 @@ pub(super) fn tell_all(shard: &mut Shard, files: &[impl AsRef<Held>], all: &Note
 /// Merges the state of each of these keys: what was merged before, what files have behind notes, and held counts,
 /// without what has gone. Changes are not reported.
 pub(super) fn settle(
-    shard: &mut Shard,
+    data: &mut Databases,
     files: &[impl AsRef<Held>],
     (all, counts): (&NotedAt<'_>, &CountsAt<'_>),
     now: Now,
@@ -208,18 +82,18 @@ pub(super) fn settle(
     if all.is_empty() {
         return;
     }
-    let mut bench = Box::new(Shard::new(0));
-    bench.env.tuning = shard.env.tuning;
-    bench.env.horizons.raise(shard.env.horizons.here());
+    let mut bench = Box::new(Databases::new(0));
+    bench.env.tuning = data.env.tuning;
+    bench.env.horizons.raise(data.env.horizons.here());
     for (&(db, bytes), noted) in all {
-        let at: At = (db, bytes.into());
+        let at: Place = (db, bytes.into());
         let of_files = files
             .iter()
             .filter_map(|held| held.as_ref().noted().get(&at));
         let of_files: Vec<_> = of_files.map(Noted::others).collect();
         let counts = counts.get(&(db, bytes)).map_or(&[][..], Vec::as_slice);
-        let name = (usize::from(db), bytes);
-        let Ok(mine) = shard.replica(name) else {
+        let (key, number) = (data.key(bytes), usize::from(db));
+        let Ok(mine) = state(&data.at(number, key, now)) else {
             // The key has become a plain one.
             continue;
         };
@@ -230,31 +104,27 @@ pub(super) fn settle(
         // Of the remaining values the one of the type with the highest tag wins.
         for tag in tags {
             let cut = noted.cut(tag);
+            let key = bench.key(bytes);
+            let mut apart = bench.at(number, key, now);
             let others = of_files.iter().filter_map(|others| others.get(&tag));
             let mine = mine.iter().filter(|mine| mine.tag() == tag);
             for object in mine.chain(others) {
-                bench.add_other(name, object, cut, now);
+                add_other(&mut apart, object, cut);
             }
             for (_, count) in counts.iter().filter(|(of, _)| *of == tag) {
                 // Otherwise the count was made on a value that has gone, or has expired since.
-                if count.horizon >= cut.time && !has_expired(tag, count, cut, &shard.env.tuning) {
-                    let key = bench.key(bytes);
-                    bench.bring_back((name.0, key), tag, count, now);
+                if count.horizon >= cut.time && !has_expired(tag, count, cut, &data.env.tuning) {
+                    restore(&mut apart, tag, count);
                 }
             }
-            let object = bench.take_replica(name);
-            let left =
-                object.and_then(|object| without_end(object, noted.end(tag), &shard.env.tuning));
+            let object = take_state(&mut apart);
+            let tuning = &data.env.tuning;
+            let left = object.and_then(|object| without_end(object, noted.end(tag), tuning));
             last = left.or(last);
         }
-        let key = shard.key(bytes);
-        let at = &mut shard.dbs[name.0];
-        at.drop_replica(key, &mut shard.env);
-        if let Some(object) = last {
-            at.put_replica(key, object, now, &mut shard.env);
-        }
+        replace_state(&mut data.at(number, key, now), last);
     }
-    shard.env.horizons.forget(bench.env.horizons.forgotten());
+    data.env.horizons.forget(bench.env.horizons.forgotten());
 }
 
 /// Whether a count of a string has the deadline with which it has gone.
@@ -271,67 +141,61 @@ fn has_expired(tag: Tag, count: &Count, cut: Stamp, tuning: &Tuning) -> bool {
 /// The key has a plain value.
 struct Plain;
 
-impl Shard {
-    /// Merges what a startup has kept apart of a value, without what has gone below the cut according to another
-    /// file.
-    pub(super) fn add_other(
-        &mut self,
-        (db, name): (usize, &[u8]),
-        object: &Object,
-        cut: Stamp,
-        now: Now,
-    ) {
-        let Some(object) = since(Any::of_object(object), cut, &self.env.tuning) else {
-            return;
-        };
-        let (key, any) = (self.key(name), Any::of_object(&object));
-        let mut next = Some(0);
-        while let Some(from) = next {
-            let mut chunk = Vec::new();
-            next = any.chunk(from, usize::MAX, &mut chunk);
-            let done = merge_chunk(&mut self.at(db, key, now), object.tag(), &chunk);
-            debug_assert!(done.is_ok(), "a value's chunks are parts of it");
-        }
+/// Merges what a startup has kept apart of a value, without what has gone below the cut according to another file.
+fn add_other(at: &mut At<'_>, object: &Object, cut: Stamp) {
+    let Some(object) = since(Any::of_object(object), cut, &at.env.tuning) else {
+        return;
+    };
+    let any = Any::of_object(&object);
+    let mut next = Some(0);
+    while let Some(from) = next {
+        let mut chunk = Vec::new();
+        next = any.chunk(from, usize::MAX, &mut chunk);
+        let done = merge_chunk(at, object.tag(), &chunk);
+        debug_assert!(done.is_ok(), "a value's chunks are parts of it");
     }
+}
 
-    /// The state of a key here, if it is replicated.
-    fn replica(&self, (db, bytes): (usize, &[u8])) -> Result<Option<Object>, Plain> {
-        let (at, key) = (&self.dbs[db], self.key(bytes));
-        let Some(found) = at.find(key) else {
-            return Ok(at.graves.get(bytes));
-        };
-        let any = at.value(found.handle);
-        match any.tag() {
-            Some(tag) if tag.is_replicated() => {
-                Ok(left(any, &self.env.tuning, |_, ops| Ok(ops.to_vec())))
-            }
-            _ => Err(Plain),
+/// The state of a key here, if it is replicated.
+fn state(at: &At<'_>) -> Result<Option<Object>, Plain> {
+    let Some(found) = at.db.records.find(at.key) else {
+        return Ok(at.db.graves.get(at.key.bytes));
+    };
+    let any = at.db.records.value(found.handle);
+    match any.tag() {
+        Some(tag) if tag.is_replicated() => {
+            Ok(left(any, &at.env.tuning, |_, ops| Ok(ops.to_vec())))
         }
+        _ => Err(Plain),
     }
+}
 
-    /// Takes that state out.
-    fn take_replica(&mut self, (db, bytes): (usize, &[u8])) -> Option<Object> {
-        let object = self.replica((db, bytes)).ok().flatten();
-        let key = self.key(bytes);
-        self.dbs[db].drop_replica(key, &mut self.env);
-        object
-    }
+/// Takes that state out.
+fn take_state(at: &mut At<'_>) -> Option<Object> {
+    let object = state(at).ok().flatten();
+    at.replica().drop_all();
+    object
+}
 
-    /// Drops what has gone of a replica of any type: before the value that the note is about, the key may have had
-    /// others. Changes are not reported.
-    pub(super) fn drop_noted(&mut self, (db, key): (usize, Key<'_>), note: Note, now: Now) {
-        let Ok(Some(object)) = self.replica((db, key.bytes)) else {
-            return;
-        };
-        let (mut noted, tag) = (Noted::default(), object.tag());
-        noted.hear(note);
-        let tuning = &self.env.tuning;
-        let left = since(Any::of_object(&object), noted.cut(tag), tuning);
-        let left = left.and_then(|object| without_end(object, noted.end(tag), tuning));
-        let at = &mut self.dbs[db];
-        at.drop_replica(key, &mut self.env);
-        if let Some(object) = left {
-            at.put_replica(key, object, now, &mut self.env);
-        }
+/// Gives a key this state instead of what it has. Changes are not reported.
+fn replace_state(at: &mut At<'_>, object: Option<Object>) {
+    at.replica().drop_all();
+    if let Some(object) = object {
+        let now = at.now;
+        at.replica().put(object, now);
     }
+}
+
+/// Drops what has gone of a replica of any type: before the value that the note is about, the key may have had others.
+/// Changes are not reported.
+pub(super) fn drop_noted(at: &mut At<'_>, note: Note) {
+    let Ok(Some(object)) = state(at) else {
+        return;
+    };
+    let (mut noted, tag) = (Noted::default(), object.tag());
+    noted.hear(note);
+    let tuning = &at.env.tuning;
+    let left = since(Any::of_object(&object), noted.cut(tag), tuning);
+    let left = left.and_then(|object| without_end(object, noted.end(tag), tuning));
+    replace_state(at, left);
 }

@@ -5,7 +5,7 @@
 //! in it: when the horizon, a time before which no update is in transit anywhere, has passed its newest stamp
 //! [Anna §VII-A].
 
-use super::record;
+use super::record::PARITY;
 use super::types::Key;
 use rufous_datatype::object::{Object, Tag};
 use rufous_lattice::Stamp;
@@ -82,8 +82,10 @@ pub(super) struct Graves {
     /// Keys in the queue that have no grave.
     fading: BTreeMap<Arc<[u8]>, u32>,
     bytes: usize,
+    /// The parity of new graves.
+    parity: u8,
     /// The key from which on graves may have the other parity.
-    pub(super) walk: Option<Box<[u8]>>,
+    walk: Option<Box<[u8]>>,
 }
 
 impl Graves {
@@ -120,26 +122,21 @@ impl Graves {
         })
     }
 
-    pub(super) fn parity_of(&self, key: &[u8]) -> Option<u8> {
-        Some(self.by_key.get(key)?.parity)
-    }
-
-    pub(super) fn put_parity(&mut self, key: &[u8], parity: u8) {
-        if let Some(grave) = self.by_key.get_mut(key) {
-            grave.parity = parity & record::PARITY;
-        }
-    }
-
     /// Takes the key's object out, to be changed or to become a record again.
     pub(super) fn take(&mut self, key: &[u8]) -> Option<Object> {
-        let (key, grave) = self.by_key.remove_entry(key)?;
-        self.bytes -= OVERHEAD + key.len() + grave.body.bytes();
-        Some(grave.body.into_object())
+        Some(self.take_with_parity(key)?.0)
     }
 
-    pub(super) fn put(&mut self, key: Key<'_>, object: Object, parity: u8) {
+    /// The same with its parity, for [`Graves::put_until`].
+    pub(super) fn take_with_parity(&mut self, key: &[u8]) -> Option<(Object, u8)> {
+        let (key, grave) = self.by_key.remove_entry(key)?;
+        self.bytes -= OVERHEAD + key.len() + grave.body.bytes();
+        Some((grave.body.into_object(), grave.parity))
+    }
+
+    pub(super) fn put(&mut self, key: Key<'_>, object: Object) {
         let newest = object.newest().time;
-        self.put_until(key, object, parity, newest);
+        self.put_until(key, object, self.parity, newest);
     }
 
     /// Buries the object, to be examined when the horizon has passed this time.
@@ -219,7 +216,43 @@ impl Graves {
         (keys, next)
     }
 
-    /// Asserts that the memory account is right.
+    /// The graves of an empty database that replaces this one.
+    pub(super) fn of_nothing(&self) -> Self {
+        Self {
+            parity: self.parity,
+            ..Self::default()
+        }
+    }
+
+    /// From now on all present graves are to be visited by a walk.
+    pub(super) fn begin_walk(&mut self) {
+        self.parity ^= PARITY;
+        self.walk = (self.len() > 0).then(Box::default);
+    }
+
+    /// The key at which the walk continues, until it is at the end.
+    pub(super) fn walk(&self) -> Option<&[u8]> {
+        self.walk.as_deref()
+    }
+
+    pub(super) fn set_walk(&mut self, next: Option<Box<[u8]>>) {
+        self.walk = next;
+    }
+
+    /// Whether the key has a grave that the walk has yet to visit.
+    pub(super) fn is_ahead(&self, key: &[u8]) -> bool {
+        let grave = self.by_key.get(key);
+        grave.is_some_and(|grave| grave.parity != self.parity)
+    }
+
+    /// The grave needs no visit of the walk any more.
+    pub(super) fn set_visited(&mut self, key: &[u8]) {
+        if let Some(grave) = self.by_key.get_mut(key) {
+            grave.parity = self.parity;
+        }
+    }
+
+    /// Asserts that the memory account and the parities are right.
     pub(super) fn check(&self) {
         let bytes = |(key, grave): (&Arc<[u8]>, &Grave)| OVERHEAD + key.len() + grave.body.bytes();
         let graves = self.by_key.iter().map(bytes).sum::<usize>();
@@ -233,11 +266,91 @@ impl Graves {
         for (key, grave) in &self.by_key {
             assert!(grave.body.to_object().is_hidden(), "a grave shows nothing");
             assert!(queued.contains(key), "a grave that nobody would forget");
+            assert!(self.walk.is_some() || grave.parity == self.parity);
         }
     }
+}
 
-    /// Whether all have this parity.
-    pub(super) fn all_have(&self, parity: u8) -> bool {
-        self.by_key.values().all(|grave| grave.parity == parity)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rufous_datatype::algebra::Tuning;
+    use rufous_datatype::replicated::{Writer, register};
+
+    fn key(bytes: &[u8]) -> Key<'_> {
+        Key { bytes, hash: 1 }
+    }
+
+    /// A string that was deleted at this time.
+    fn deleted(time: u64) -> Object {
+        let (mut object, mut ops) = (Tag::Register.empty(), Vec::new());
+        let stamp = |time| Writer {
+            stamp: Stamp {
+                time,
+                ..Stamp::ZERO
+            },
+        };
+        register::set(&stamp(time - 1), b"value", 0, &mut ops);
+        let done = object.commit_encoded(&ops, &Tuning::default());
+        done.expect("operations of a register");
+        ops.clear();
+        object.encode_delete(&stamp(time), &mut ops);
+        let done = object.commit_encoded(&ops, &Tuning::default());
+        done.expect("operations of a register");
+        object
+    }
+
+    #[test]
+    fn graves_are_due_when_the_horizon_has_passed_them() {
+        let mut graves = Graves::default();
+        graves.put(key(b"a"), deleted(10));
+        graves.put(key(b"b"), deleted(20));
+        graves.enroll(key(b"c"), 30);
+        graves.enroll(key(b"c"), 40);
+        graves.check();
+        assert!(!graves.is_due(9) && graves.is_due(10));
+        assert_eq!(graves.take_due().map(|due| due.1), Some(b"a"[..].into()));
+        assert!(graves.take(b"a").is_some() && !graves.is_due(19));
+        assert_eq!(graves.take_due().map(|due| due.1), Some(b"b"[..].into()));
+        // It may be put off, with whatever parity it had.
+        let (object, parity) = graves.take_with_parity(b"b").expect("a grave");
+        graves.put_until(key(b"b"), object, parity, 50);
+        assert_eq!(graves.take_due().map(|due| due.1), Some(b"c"[..].into()));
+        graves.check();
+        assert!(!graves.is_due(49) && graves.is_due(50) && !graves.is_settled());
+        graves.take_due();
+        graves.take(b"b");
+        assert!(graves.is_settled());
+        assert_eq!((graves.len(), graves.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn a_walk_visits_the_graves_of_its_start() {
+        let mut graves = Graves::default();
+        for name in [b"a", b"b"] {
+            graves.put(key(name), deleted(10));
+        }
+        assert!(graves.walk().is_none() && !graves.is_ahead(b"a"));
+        graves.begin_walk();
+        graves.put(key(b"c"), deleted(11));
+        assert!(graves.is_ahead(b"a") && graves.is_ahead(b"b") && !graves.is_ahead(b"c"));
+        let (keys, next) = graves.keys_from(graves.walk().expect("under way"), 1);
+        assert_eq!((keys, next), (vec![b"a"[..].into()], Some(b"b"[..].into())));
+        graves.set_visited(b"a");
+        graves.set_visited(b"b");
+        graves.set_walk(None);
+        graves.check();
+        let empty = graves.of_nothing();
+        assert_eq!((empty.len(), empty.parity), (0, graves.parity));
+    }
+
+    #[test]
+    fn stale_entries_of_the_queue_are_bounded() {
+        let mut graves = Graves::default();
+        for time in 1..1000 {
+            graves.put(key(b"a"), deleted(time + 1));
+            assert!(graves.queue.len() <= 66);
+        }
+        graves.check();
     }
 }

@@ -7,7 +7,7 @@
 //! that time had been forgotten before it.
 //!
 //! The startup does not merge such counts with the rest, but holds them back. When the workers have exchanged the
-//! contents of their files, each worker with a replica of the key restores them ([`Shard::bring_back`]): state that
+//! contents of their files, each worker with a replica of the key restores them ([`bring_back`]): state that
 //! is not newer than a count's note is dropped in favour of the count; newer state has removed the count.
 //!
 //! It also keeps apart the notes in files of what has gone for good (see `gone`), and what such keys had later as
@@ -18,10 +18,10 @@
 //! to one lifetime of the element, and merge. So the memory is bounded by the keys of the files.
 
 use super::Shard;
+use super::at::At;
 use super::gone::{noted_in, settle, tell_all};
 use super::merging::merge_ops;
 use super::noted::{ENTRY_BYTES, Note, Noted};
-use super::types::Key;
 use crate::effect::NotAnEffect;
 use crate::planted::{self, Planted};
 use rufous_base::Now;
@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 /// Database, key.
-pub(super) type At = (u8, Box<[u8]>);
+pub(super) type Place = (u8, Box<[u8]>);
 
 /// Database, key, type, element.
 type Name = (u8, Box<[u8]>, Tag, Box<[u8]>);
@@ -57,7 +57,7 @@ pub struct Held {
     reported: u64,
     counts: BTreeMap<Name, Vec<Count>>,
     /// Keys with notes, see `gone`.
-    noted: BTreeMap<At, Noted>,
+    noted: BTreeMap<Place, Noted>,
     /// Approximate heap bytes of all that.
     bytes: usize,
 }
@@ -72,6 +72,13 @@ fn bytes_of_counts(counts: &[Count]) -> usize {
 }
 
 impl Held {
+    pub(super) fn new(workers: usize) -> Self {
+        Self {
+            workers,
+            ..Self::default()
+        }
+    }
+
     /// The time up to which its worker had forgotten.
     pub fn horizon(&self) -> u64 {
         self.horizon
@@ -124,7 +131,7 @@ impl Held {
         !self.noted.is_empty()
     }
 
-    pub(super) fn noted(&self) -> &BTreeMap<At, Noted> {
+    pub(super) fn noted(&self) -> &BTreeMap<Place, Noted> {
         &self.noted
     }
 
@@ -217,6 +224,18 @@ impl Held {
         }
     }
 
+    /// The time of the last stamp in it, and of the last report: later stamps must be above it, as above everything
+    /// that was replayed.
+    pub fn latest(&self) -> u64 {
+        let noted = self.noted.values().map(Noted::latest);
+        noted.fold(self.horizon.max(self.reported), u64::max)
+    }
+
+    /// Whether counts are to be held back.
+    pub(super) fn holds(&self) -> bool {
+        self.horizon > 0 && !planted::is(Planted::CountsNotHeld)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.counts.is_empty() && self.noted.is_empty()
     }
@@ -252,8 +271,9 @@ pub fn bring_back(
     is_here: impl Fn(&[u8]) -> bool,
     now: Now,
 ) -> u64 {
+    let data = &mut shard.data;
     let noted = noted_in(files, &is_here);
-    tell_all(shard, files, &noted);
+    tell_all(data, files, &noted);
     let all = files.iter().flat_map(|held| &held.as_ref().counts);
     let mut some: Vec<_> = all
         .filter(|((_, key, ..), _)| is_here(key))
@@ -267,107 +287,65 @@ pub fn bring_back(
         if noted.contains_key(&at) {
             apart.entry(at).or_default().push((*tag, count));
         } else {
-            let key = shard.key(key);
-            shard.bring_back((usize::from(*db), key), *tag, count, now);
+            let key = data.key(key);
+            restore(&mut data.at(usize::from(*db), key, now), *tag, count);
         }
     }
-    settle(shard, files, (&noted, &apart), now);
+    settle(data, files, (&noted, &apart), now);
     some.len() as u64
 }
 
-impl Shard {
-    /// The effects applied from now on are from files of a node with this many workers.
-    pub fn hold_counts(&mut self, workers: usize) {
-        self.held = Some(Box::new(Held {
-            workers,
-            ..Held::default()
-        }));
-    }
-
-    /// A shard for the data of files that are another worker's.
-    pub fn of_files(seed: u64, workers: usize) -> Box<Self> {
-        let mut shard = Box::new(Self::new(seed));
-        shard.hold_counts(workers);
-        shard
-    }
-
-    /// Bytes of what the startup holds back here.
-    pub fn held_bytes(&self) -> usize {
-        self.held.as_ref().map_or(0, |held| held.bytes())
-    }
-
-    /// Stops holding back, and returns what was held.
-    pub fn take_held(&mut self) -> Option<Box<Held>> {
-        self.held.take()
-    }
-
-    /// Forgets what is held of a key that was replaced or removed.
-    #[inline]
-    pub(super) fn forget_held(&mut self, db: u8, key: &[u8]) {
-        if let Some(held) = self.held.as_mut().filter(|held| !held.is_empty()) {
-            held.forget_key(db, key);
-        }
-    }
-
-    /// Whether counts are being held back.
-    pub(super) fn holds(&self) -> bool {
-        let horizon = self.held.as_ref().map_or(0, |held| held.horizon);
-        horizon > 0 && !planted::is(Planted::CountsNotHeld)
-    }
-
-    pub(super) fn bring_back(
-        &mut self,
-        (db, key): (usize, Key<'_>),
-        tag: Tag,
-        count: &Count,
-        now: Now,
-    ) {
-        // Deadlines up to that time had passed.
-        let time = Stamp {
-            time: count.horizon,
-            ..Stamp::ZERO
-        };
-        let now = Now {
-            unix_us: now.unix_us.max(time.unix_us()),
-            ..now
-        };
-        let at = &mut self.dbs[db];
-        let known = match at.live(key, now, &mut self.env) {
-            Some(found) => {
-                let value = at.value(found.handle);
-                let Some(tag) = value.tag().filter(|tag| tag.is_replicated()) else {
-                    // The key has become a plain one.
-                    return;
-                };
-                if tag == Tag::Register && value.only_counts() {
-                    // The removal below these counts was not yet forgotten by their writer: both add up, or these are
-                    // older.
-                    return self.add_back((db, key), tag, count, now);
-                }
-                Some((tag, value.newest()))
-            }
-            None => at.graves.known(key.bytes),
-        };
-        // Collections drop older state element by element.
-        let is_whole = |of: Tag| of != tag || matches!(tag, Tag::Register | Tag::Siblings);
-        if let Some((of, newest)) = known
-            && is_whole(of)
-            && (1..=count.horizon).contains(&newest.time)
-        {
-            at.drop_replica(key, &mut self.env);
-        }
-        self.add_back((db, key), tag, count, now);
-    }
-
-    fn add_back(&mut self, (db, key): (usize, Key<'_>), tag: Tag, count: &Count, now: Now) {
-        let horizon = self.env.horizons.replace(count.horizon);
-        let done = merge_ops(&mut self.at(db, key, now), tag, &count.ops);
+/// Restores a count that was held back.
+pub(super) fn restore(at: &mut At<'_>, tag: Tag, count: &Count) {
+    // Deadlines up to that time had passed.
+    let time = Stamp {
+        time: count.horizon,
+        ..Stamp::ZERO
+    };
+    let now = Now {
+        unix_us: at.now.unix_us.max(time.unix_us()),
+        ..at.now
+    };
+    let before = std::mem::replace(&mut at.now, now);
+    if make_way(at, tag, count) {
+        let horizon = at.env.horizons.replace(count.horizon);
+        let done = merge_ops(at, tag, &count.ops);
         debug_assert!(
             done.is_ok(),
             "operations were looked at when they were held"
         );
-        self.env.horizons.replace(horizon);
+        at.env.horizons.replace(horizon);
     }
+    at.now = before;
+}
+
+/// Drops state that is older than the count. Returns whether the count may be added.
+fn make_way(at: &mut At<'_>, tag: Tag, count: &Count) -> bool {
+    let known = match at.live() {
+        Some(found) => {
+            let value = at.db.records.value(found.handle);
+            let Some(tag) = value.tag().filter(|tag| tag.is_replicated()) else {
+                // The key has become a plain one.
+                return false;
+            };
+            if tag == Tag::Register && value.only_counts() {
+                // The removal below these counts was not yet forgotten by their writer: both add up, or these are
+                // older.
+                return true;
+            }
+            Some((tag, value.newest()))
+        }
+        None => at.db.graves.known(at.key.bytes),
+    };
+    // Collections drop older state element by element.
+    let is_whole = |of: Tag| of != tag || matches!(tag, Tag::Register | Tag::Siblings);
+    if let Some((of, newest)) = known
+        && is_whole(of)
+        && (1..=count.horizon).contains(&newest.time)
+    {
+        at.replica().drop_all();
+    }
+    true
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! The journal: the effects of all changes since it was last emptied, encoded.
 
+use super::noted::Note;
+use super::types::Key;
 use crate::effect::{Effect, repeated};
 use rufous_base::limits::BOOKS;
+use rufous_lattice::Stamp;
 use std::ops::Range;
 
 #[derive(Debug, Default)]
@@ -91,6 +94,25 @@ impl Journal {
         let before = self.bytes.len();
         self.write(effect);
         self.set_aside(before);
+    }
+
+    /// Writes that something of a key is forgotten here from now on: writes below a cut, or a grave. Counts that began
+    /// on a removal have its stamp, and stay.
+    pub(super) fn write_notes(
+        &mut self,
+        (db, key): (u8, Key<'_>),
+        notes: impl IntoIterator<Item = Note>,
+    ) {
+        let key = key.bytes;
+        for note in notes {
+            let (Note::Gone(_, stamp) | Note::Ended(_, stamp)) = note;
+            if stamp != Stamp::ZERO {
+                self.write_aside(&match note {
+                    Note::Gone(tag, cut) => Effect::Gone { db, key, tag, cut },
+                    Note::Ended(tag, end) => Effect::Ended { db, key, tag, end },
+                });
+            }
+        }
     }
 
     /// No reply waits for what was written after these bytes.

@@ -4,10 +4,11 @@
 //! Received data is not trusted: bytes that are not a state of their type are an error. A key has values of one type;
 //! if two replicas disagree, the value of the type with the higher tag wins, whole, at all of them.
 
-use super::Env;
 use super::at::At;
-use super::gone::ends_of;
+use super::env::Env;
+use super::noted::Note;
 use super::overwrite::merge_plain;
+use super::remains::ends_of;
 use super::replica::Other;
 use super::types::{Any, Entry, OwnedValue};
 use crate::effect::NotAnEffect;
@@ -100,12 +101,13 @@ fn join(
         }
         change(object, &env.tuning).map_err(|_| NotAnEffect)?;
         if object.gone(known.there) < gone {
-            env.tell_gone((db, key), tag, gone);
+            let note = Note::Gone(tag, gone);
+            env.observers.journal.write_notes((db, key), [note]);
         }
         Ok(before.is_none() || before.as_deref() != object.packed())
     };
     make_way(at, tag, &change)?;
-    match at.db.alter_replica(key, tag, at.now, at.env, joined) {
+    match at.alter(tag, joined) {
         Ok(done) => return done,
         Err(Other::Replicated(other)) if other > tag => return Ok(false),
         Err(_) => {}
@@ -113,8 +115,9 @@ fn join(
     // Only after the bytes are known to be a valid value.
     let mut object = tag.empty();
     change(&mut object, &at.env.tuning).map_err(|_| NotAnEffect)?;
-    at.db.drop_replica(key, at.env);
-    at.db.put_replica(key, object, at.now, at.env);
+    at.replica().drop_all();
+    let now = at.now;
+    at.replica().put(object, now);
     Ok(true)
 }
 
@@ -140,8 +143,9 @@ fn make_way(
     if is_whole && object.newest() < grave.newest() || grave.tag() != tag {
         at.env.horizons.forget(grave.until());
         let ends = ends_of(&grave, horizon);
-        at.env.tell_end((at.db.number, at.key), ends);
-        at.db.drop_replica(at.key, at.env);
+        let journal = &mut at.env.observers.journal;
+        journal.write_notes((at.db.number, at.key), ends);
+        at.replica().drop_all();
     }
     Ok(())
 }

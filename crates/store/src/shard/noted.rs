@@ -6,7 +6,7 @@
 //! counts. For other types than its own it has the same effect as the former note: the writer of a value of another
 //! type has no earlier counts.
 
-use super::gone::since;
+use super::remains::since;
 use super::types::Any;
 use crate::effect::NotAnEffect;
 use rufous_datatype::algebra::Tuning;

@@ -5,14 +5,21 @@
 
 use super::awaited::Awaited;
 use super::journal::Journal;
-use super::snapshot::note_length;
 use super::types::{Entry, Key, Value};
 use super::watch::{WatchId, Watches};
 use crate::effect::Effect;
+use crate::marks::{self, Mark};
 use crate::planted::{self, Planted};
 
 /// Bytes of a collection in one effect.
 pub(super) const PUT_CHUNK: usize = 64 << 10;
+
+/// Chunks end with the element that makes them this long.
+pub(super) fn note_length(chunk: &[u8]) {
+    if chunk.len() >= PUT_CHUNK {
+        marks::hit(Mark::FullChunk);
+    }
+}
 
 #[derive(Debug, Default)]
 pub struct Observers {

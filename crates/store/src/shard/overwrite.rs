@@ -2,12 +2,11 @@
 //! hot key is written so millions of times a second, so nothing is called here that can be avoided, and rare cases
 //! are kept out of line.
 
-use super::Env;
 use super::at::At;
-use super::db::Db;
 use super::lattice::Keyed;
 use super::recent::Place;
-use super::record::{self, Head, PACKED};
+use super::record;
+use super::records::Records;
 use super::types::Key;
 use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::Writer;
@@ -24,40 +23,13 @@ fn overwrite(slot: &mut [u8], part: Range<usize>, stamp: Stamp, value: &[u8]) ->
     tag == Tag::Register as u8 && register::overwrite_in_place(packed, stamp, value)
 }
 
-impl Db {
-    /// The position of the value part in the slot of the key's record, if the record is still at the noted handle.
-    #[inline(always)]
-    fn noted(&self, place: Place, key: Key<'_>) -> Option<Range<usize>> {
-        if !place.may_be(key) {
-            return None;
-        }
-        place.value_in(self.arena.slot(place.handle)?, key.bytes)
+/// The position of the value part in the slot of the key's record, if the record is still at the noted handle.
+#[inline(always)]
+fn noted(records: &Records, place: Place, key: Key<'_>) -> Option<Range<usize>> {
+    if !place.may_be(key) {
+        return None;
     }
-
-    /// The handle of the key's record, if it may be noted or overwritten in place, and the position of the value part
-    /// in its slot.
-    #[inline(always)]
-    fn plain_record(&self, key: Key<'_>, env: &Env) -> Option<(u32, Range<usize>)> {
-        if env.snapshot.is_running() {
-            return None;
-        }
-        let probe = self.index.probe(key.hash);
-        let at_home = match probe.handle {
-            0 if !probe.further => return None,
-            0 => None,
-            handle => self.matching(handle, key.bytes),
-        };
-        let (handle, head) = match at_home {
-            Some(head) => (probe.handle, head),
-            None => {
-                let handle = self.find_further(key)?.handle;
-                (handle, Head::of(self.arena.get(handle)))
-            }
-        };
-        let part = head.value_at()..head.value_at() + head.value_len();
-        let is_plain = head.kind() == PACKED && !head.has_expiry();
-        is_plain.then_some((handle, part))
-    }
+    place.value_in(records.guessed(place.handle)?, key.bytes)
 }
 
 /// Overwrites a plain write of the same length, with a stamp above all that its worker has given. Returns whether that
@@ -72,8 +44,11 @@ pub(super) fn put_again(at: &mut At<'_>, keyed: Keyed, stamp: Stamp, value: &[u8
 #[inline]
 pub(super) fn merge_plain(at: &mut At<'_>, chunk: &[u8]) -> Option<bool> {
     let (stamp, value) = register::plain(chunk)?;
-    let (handle, part) = at.db.plain_record(at.key, at.env)?;
-    let slot = at.db.arena.get_mut(handle);
+    if at.env.snapshot.is_running() {
+        return None;
+    }
+    let (handle, part) = at.db.records.plain(at.key)?;
+    let slot = at.db.records.slot_mut(handle);
     let (&tag, packed) = slot.get(part.clone())?.split_first()?;
     if tag != Tag::Register as u8 {
         return None;
@@ -96,7 +71,7 @@ fn overwrite_again(at: &mut At<'_>, keyed: Keyed, stamp: Stamp, value: &[u8]) ->
     if !place.may_be(at.key) || at.env.observers.any() {
         return false;
     }
-    let Some(slot) = at.db.arena.slot_mut(place.handle) else {
+    let Some(slot) = at.db.records.guessed_mut(place.handle) else {
         return false;
     };
     let Some(part) = place.value_in(slot, at.key.bytes) else {
@@ -123,16 +98,16 @@ pub(super) fn overwrite_register(
         return false;
     }
     let place = at.recent.place(at.key.hash);
-    let noted = at.db.noted(place, at.key);
+    let noted = noted(&at.db.records, place, at.key);
     let entry = noted.as_ref().map(|_| place.entry);
     let found = match noted {
         Some(part) => Some((place.handle, part)),
-        None => at.db.plain_record(at.key, at.env),
+        None => at.db.records.plain(at.key),
     };
     let Some((handle, part)) = found else {
         return false;
     };
-    let slot = at.db.arena.get_mut(handle);
+    let slot = at.db.records.slot_mut(handle);
     if !overwrite(slot, part, stamp, value) {
         return false;
     }

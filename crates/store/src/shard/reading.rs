@@ -1,36 +1,36 @@
 //! Reading values, walking over keys, and the time from which they expire.
 
 use super::Shard;
+use super::books::Books;
 use super::causal::{self, note_read};
-use super::db::Db;
+use super::db::{Db, Range};
 use super::merging::{self, Replica, hidden_entry};
-use super::types::{Any, Entry, Item, Key, Value, WrongType};
+use super::types::{Any, Entry, Item, Key, Value, Warm, WrongType};
+use crate::books::{BookId, name_of_entry};
 use rufous_base::Now;
 use rufous_base::rng::Rng;
+use rufous_base::slot::slot_of;
 use rufous_datatype::object::{Registered, Tag};
 
 impl Shard {
     /// A stamp with this time, in microseconds, was issued or observed.
     #[inline]
     pub fn reach(&mut self, stamp_us: u64) {
-        self.env.lattice.reach(stamp_us);
+        self.data.env.lattice.reach(stamp_us);
     }
 
     /// The wall clock has jumped ahead by so many milliseconds, and is not followed yet: replicated keys do not expire
     /// by it. Zero: it is right, as far as is known.
     #[inline]
     pub fn set_clock_ahead(&mut self, ms: u64) {
-        if self.env.lattice.ahead_ms != ms {
-            self.env.lattice.ahead_ms = ms;
-            self.dbs.iter_mut().for_each(|db| db.ahead_ms = ms);
-        }
+        self.data.env.lattice.ahead_ms = ms;
     }
 
     /// The time in Unix milliseconds from which a deadline of this key counts.
     #[inline]
     pub fn time_ms(&self, key: Key<'_>, now: Now) -> u64 {
-        let time = self.env.lattice.time_ms(now);
-        if time != now.unix_ms() && self.env.lattice.keyed(key).is_some() {
+        let time = self.data.env.lattice.time_ms(now);
+        if time != now.unix_ms() && self.data.env.lattice.keyed(key).is_some() {
             time
         } else {
             now.unix_ms()
@@ -40,11 +40,11 @@ impl Shard {
     /// The value, as an access to the key; counted as a hit or a miss.
     #[inline]
     pub fn read(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Any<'_>> {
-        let touch = self.env.touch;
-        let value = self.dbs[db].get(key, touch, now, &mut self.env);
+        let touch = self.data.env.touch;
+        let value = self.data.dbs[db].get(key, touch, now, &mut self.data.env);
         match value {
-            Some(_) => self.env.counters.hits += 1,
-            None => self.env.counters.misses += 1,
+            Some(_) => self.data.env.counters.hits += 1,
+            None => self.data.env.counters.misses += 1,
         }
         value
     }
@@ -52,7 +52,7 @@ impl Shard {
     /// The value, without changing the access stamp.
     #[inline]
     pub fn look(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Any<'_>> {
-        self.dbs[db].get(key, false, now, &mut self.env)
+        self.data.dbs[db].get(key, false, now, &mut self.data.env)
     }
 
     /// The string at the key; counts as an access.
@@ -63,7 +63,7 @@ impl Shard {
         key: Key<'_>,
         now: Now,
     ) -> Result<Option<Value<'_>>, WrongType> {
-        if self.env.lattice.has_session() {
+        if self.data.env.lattice.has_session() {
             note_read(&mut self.at(db, key, now));
         }
         self.read(db, key, now).map(Any::string).transpose()
@@ -77,7 +77,7 @@ impl Shard {
         key: Key<'_>,
         now: Now,
     ) -> Result<Option<Value<'_>>, WrongType> {
-        if self.env.lattice.has_session() {
+        if self.data.env.lattice.has_session() {
             note_read(&mut self.at(db, key, now));
         }
         self.look(db, key, now).map(Any::string).transpose()
@@ -97,14 +97,13 @@ impl Shard {
     /// Whether the key exists, without changing its access stamp or the counters.
     #[inline]
     pub fn contains(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
-        let found = self.dbs[db].live(key, now, &mut self.env);
+        let found = self.data.dbs[db].live(key, now, &mut self.data.env);
         found.is_some()
     }
 
     /// The key's entry; a big value is shared, not copied.
     pub fn clone_entry(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<Entry> {
-        let found = self.dbs[db].live(key, now, &mut self.env)?;
-        Some(self.dbs[db].entry(found.handle))
+        self.at(db, key, now).entry()
     }
 
     /// When the key expires (Unix milliseconds), if it exists and has an expiry: of several concurrent values, that
@@ -115,8 +114,8 @@ impl Shard {
 
     /// The key's access stamp, to be read through [`Shard::policy`].
     pub fn access(&mut self, db: usize, key: Key<'_>, now: Now) -> Option<u32> {
-        let found = self.dbs[db].live(key, now, &mut self.env)?;
-        Some(super::record::stamp(self.dbs[db].arena.get(found.handle)))
+        let found = self.data.dbs[db].live(key, now, &mut self.data.env)?;
+        Some(self.data.dbs[db].records.stamp(found.handle))
     }
 
     /// A key's entry, for a command that runs on another shard; also the state of a value that shows nothing, which
@@ -148,16 +147,132 @@ impl Shard {
         now: Now,
         f: &mut dyn FnMut(Item<'_>),
     ) -> Option<u32> {
-        let (range, now_ms) = ((cursor, count), now.unix_ms());
-        self.dbs[db].scan(range, now_ms, Db::is_guest, &mut self.env, f)
+        let range = Range {
+            cursor,
+            count,
+            now_ms: now.unix_ms(),
+        };
+        self.data.dbs[db].scan(range, Db::is_guest, &mut self.data.env, f)
     }
 
-    /// A random key with its entry; all keys have the same probability.
-    pub fn random(&mut self, db: usize, now: Now, rng: &mut Rng) -> Option<Item<'_>> {
-        self.dbs[db].random(now.unix_ms(), rng, &mut self.env)
+    /// Like [`Shard::scan`], of the keys that this worker lists.
+    pub fn scan_listed(
+        &mut self,
+        db: usize,
+        cursor: u32,
+        count: usize,
+        now: Now,
+        f: &mut dyn FnMut(Item<'_>),
+    ) -> Option<u32> {
+        let range = Range {
+            cursor,
+            count,
+            now_ms: now.unix_ms(),
+        };
+        self.data.dbs[db].scan(range, Db::is_unlisted, &mut self.data.env, f)
     }
 
+    /// A random key; all have the same probability.
     pub fn random_key(&mut self, db: usize, now: Now, rng: &mut Rng) -> Option<Vec<u8>> {
-        self.random(db, now, rng).map(|item| item.key.to_vec())
+        let item = self.data.dbs[db].random(now.unix_ms(), rng, &mut self.data.env)?;
+        Some(item.key.to_vec())
+    }
+
+    /// Number of keys, including expired ones that are not yet removed.
+    pub fn len(&self, db: usize) -> usize {
+        self.data.dbs[db].len()
+    }
+
+    pub fn is_empty(&self, db: usize) -> bool {
+        self.len(db) == 0
+    }
+
+    /// Mean time to live of the keys that have an expiry, in milliseconds.
+    pub fn avg_ttl(&self, db: usize, now: Now) -> u64 {
+        self.data.dbs[db].deadlines.avg_ttl(now.unix_ms())
+    }
+
+    /// Like [`Shard::len`], but of the keys that this worker lists, and not those that another worker or node lists.
+    pub fn listed_len(&self, db: usize) -> usize {
+        self.data.dbs[db].listed(&self.data.env.guests).0
+    }
+
+    /// Number of keys that this worker lists and that expire.
+    pub fn listed_expiring_len(&self, db: usize) -> usize {
+        self.data.dbs[db].listed(&self.data.env.guests).1
+    }
+
+    /// Like [`Shard::listed_len`], but including lattice keys that others list.
+    pub fn own_len(&self, db: usize) -> usize {
+        let db = &self.data.dbs[db];
+        db.len() - db.census.guests(&self.data.env.guests).keys as usize
+    }
+
+    /// Number of strict keys of a slot, or 0 if another node answers for it.
+    pub fn own_slot_len(&self, db: usize, slot: u16) -> usize {
+        if self.data.env.guests.has(slot) {
+            return 0;
+        }
+        let slots = self.data.dbs[db].census.slots();
+        slots.map_or(0, |slots| slots.strict_in(slot))
+    }
+
+    /// Whether a key exists and is listed by this worker.
+    pub fn lists(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
+        self.contains(db, key, now) && !self.data.dbs[db].lists_not(key.bytes, &self.data.env)
+    }
+
+    /// Like [`Shard::scan`], for one slot's keys: it examines `count` keys.
+    pub fn scan_slot(
+        &mut self,
+        (db, slot): (usize, u16),
+        cursor: u32,
+        count: usize,
+        now: Now,
+        f: &mut dyn FnMut(Item<'_>),
+    ) -> Option<u32> {
+        self.scan(db, cursor, count, now, &mut |item| {
+            if slot_of(item.key) == slot {
+                f(item);
+            }
+        })
+    }
+
+    /// The entry of a transaction in the book of a slot.
+    pub fn book(&self, slot: u16, id: &BookId) -> Option<Vec<u8>> {
+        let name = name_of_entry(slot, id);
+        let entry = Books::new(&self.data).get(self.key(&name))?;
+        Some(entry.to_vec())
+    }
+
+    /// All entries here, also those of slots that another node answers for, in no particular order. They must not
+    /// change meanwhile.
+    pub fn books(&self) -> impl Iterator<Item = (u16, BookId, &[u8])> {
+        Books::new(&self.data).iter()
+    }
+
+    /// Number of entries of a slot, whichever node answers for it. It is kept on a node of a cluster; elsewhere it is
+    /// counted by a walk over all entries.
+    pub fn books_in(&self, slot: u16) -> usize {
+        Books::new(&self.data).len_in(slot)
+    }
+
+    /// Prefetches the key's line of the index. For a batch of keys, call this for all of them first, then
+    /// [`Shard::warm_record`] for each result: within each pass the processor waits for all the misses together.
+    /// Recently written keys need neither.
+    #[inline]
+    pub fn warm_index(&self, db: usize, hash: u32) -> Warm {
+        self.data.warm_index(db, hash)
+    }
+
+    /// Prefetches what most probably is the record's slot. The result has no meaning.
+    #[inline]
+    pub fn warm_record(&self, db: usize, warm: Warm) -> u64 {
+        self.data.warm_record(db, warm)
+    }
+
+    /// Does both for some keys with their databases, whose records are read or written whole.
+    pub fn warm(&self, keys: impl Iterator<Item = (usize, u32)>) {
+        self.data.warm(keys);
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! A place is a guess by the key's hash. Each use verifies what it names: the record's head and the key in it, and
 //! the changeset's entry, which has the key as well. A record of that key in that database's arena is the key's
-//! record (invariant 1 of `db`), and a free slot is no record (invariant 1 of `arena`). So changes, moves and
+//! record (invariant 1 of `records`), and a free slot is no record (invariant 1 of `arena`). So changes, moves and
 //! removals of records need not be reported here, and a wrong guess is harmless.
 
-use super::Shard;
+use super::databases::Databases;
 use super::record::{Compact, equal};
 use super::types::{Key, Warm};
 use std::hint::black_box;
@@ -85,32 +85,30 @@ impl Place {
 }
 
 /// Prefetching for a batch of commands.
-impl Shard {
-    /// Keys whose cache misses [`Shard::warm`] takes together.
-    pub const WARMED: usize = 16;
+impl Databases {
+    /// Keys whose cache misses [`Databases::warm`] takes together.
+    pub(super) const WARMED: usize = 16;
 
-    /// Prefetches the key's line of the index. For a batch of keys, call this for all of them first, then
-    /// [`Shard::warm_record`] for each result: within each pass the processor waits for all the misses together.
-    /// Recently written keys need neither.
+    /// See [`Shard::warm_index`](super::Shard::warm_index).
     #[inline]
-    pub fn warm_index(&self, db: usize, hash: u32) -> Warm {
+    pub(super) fn warm_index(&self, db: usize, hash: u32) -> Warm {
         if self.recent.knows(hash) {
             return Warm(0);
         }
-        Warm(self.dbs[db].index.candidate(hash))
+        Warm(self.dbs[db].records.candidate(hash))
     }
 
-    /// Prefetches what most probably is the record's slot. The result has no meaning.
+    /// See [`Shard::warm_record`](super::Shard::warm_record).
     #[inline]
-    pub fn warm_record(&self, db: usize, warm: Warm) -> u64 {
+    pub(super) fn warm_record(&self, db: usize, warm: Warm) -> u64 {
         if warm.0 == 0 {
             return 0;
         }
-        black_box(self.dbs[db].arena.warm(warm.0))
+        black_box(self.dbs[db].records.warm(warm.0))
     }
 
     /// Does both for some keys with their databases, whose records are read or written whole.
-    pub fn warm(&self, keys: impl Iterator<Item = (usize, u32)>) {
+    pub(super) fn warm(&self, keys: impl Iterator<Item = (usize, u32)>) {
         let mut found = [(0, Warm(0)); Self::WARMED];
         let mut any = 0;
         for ((db, hash), found) in keys.zip(&mut found) {
@@ -121,7 +119,7 @@ impl Shard {
             return;
         }
         for (db, warm) in found.into_iter().filter(|(_, warm)| warm.0 != 0) {
-            black_box(self.dbs[db].arena.warm_lines(warm.0, WHOLE_LINES));
+            black_box(self.dbs[db].records.warm_lines(warm.0, WHOLE_LINES));
         }
     }
 }

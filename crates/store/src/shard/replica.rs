@@ -1,11 +1,12 @@
 //! Storage of this worker's replica of a key in a database, and its changes: a value that shows something is a
 //! record, one that shows nothing has a grave.
 
-use super::Env;
-use super::db::{Db, Found, Outside, packed};
-use super::gone::ends_of;
+use super::beside::Outside;
+use super::db::Db;
+use super::env::Env;
 use super::lattice::is_small;
-use super::record::Head;
+use super::records::Found;
+use super::remains::ends_of;
 use super::types::{Key, fits_packed};
 use crate::planted::{self, Planted};
 use rufous_base::Now;
@@ -54,228 +55,236 @@ fn expire(object: &mut Object, env: &mut Env) {
     debug_assert!(done.is_ok(), "operations are as their type encodes them");
 }
 
-impl Db {
+/// A large value after a change, in the order in which this is determined.
+struct Altered<R> {
+    result: R,
+    is_hidden: bool,
+    fades: bool,
+    deadline: Option<u64>,
+    newest: u64,
+    /// The value, if it now belongs into the record.
+    packed: Option<Object>,
+}
+
+/// This worker's replica of a key, and what its changes need of the shard.
+pub(super) struct LocalReplica<'a> {
+    db: &'a mut Db,
+    env: &'a mut Env,
+    key: Key<'a>,
+}
+
+impl<'a> LocalReplica<'a> {
+    pub(super) fn new(db: &'a mut Db, env: &'a mut Env, key: Key<'a>) -> Self {
+        Self { db, env, key }
+    }
+
     /// Lets `change` alter the replicated value of a key, or an empty one if the key has no state. A snapshot under
     /// way gets the earlier state.
-    pub(super) fn alter_replica<R>(
+    pub(super) fn alter<R>(
         &mut self,
-        key: Key<'_>,
         tag: Tag,
         now: Now,
-        env: &mut Env,
         change: impl FnOnce(&mut Object, &mut Env) -> R,
     ) -> Result<R, Other> {
-        let Some(found) = self.live(key, now, env) else {
-            let mut object = self.exhume(key, tag, env)?;
-            let time = env.lattice.time_ms(now);
+        let Some(found) = self.db.live(self.key, now, self.env) else {
+            let mut object = self.exhume(tag)?;
+            let time = self.env.lattice.time_ms(now);
             if deadline_of(&object).is_some_and(|at| at <= time) {
-                expire(&mut object, env);
+                expire(&mut object, self.env);
             }
-            let result = change(&mut object, env);
-            self.put_replica(key, object, now, env);
+            let result = change(&mut object, self.env);
+            self.put(object, now);
             return Ok(result);
         };
-        match self.shape_of(found.handle).0 {
+        match self.db.records.shape(found.handle).0 {
             Some(other) if other == tag => {}
             Some(other) if other.is_replicated() => return Err(Other::Replicated(other)),
             _ => return Err(Other::Plain),
         }
-        self.touch(found.handle, now, env);
-        Ok(self.revise_replica(found, key, env, change))
+        self.db.touch(found.handle, now, self.env);
+        Ok(self.revise(found, change))
     }
 
     /// Alters the value of a record.
-    fn revise_replica<R>(
-        &mut self,
-        found: Found,
-        key: Key<'_>,
-        env: &mut Env,
-        change: impl FnOnce(&mut Object, &mut Env) -> R,
-    ) -> R {
-        self.capture(found.handle, &mut env.snapshot);
-        if self.shape_of(found.handle).1 {
-            let mut object = self.unpacked(found.handle, env);
-            let result = change(&mut object, env);
-            self.settle_replica(found, key, object, env);
+    fn revise<R>(&mut self, found: Found, change: impl FnOnce(&mut Object, &mut Env) -> R) -> R {
+        self.env.snapshot.capture(self.db, found.handle);
+        if self.db.records.shape(found.handle).1 {
+            let mut object = self.unpacked(found.handle);
+            let result = change(&mut object, self.env);
+            self.settle(found, object);
             return result;
         }
-        let (_, object) = self.object_mut(found.handle);
-        let before = object.heap_bytes();
-        let result = change(object, env);
-        let (after, is_hidden, fades) = (object.heap_bytes(), object.is_hidden(), fades(object));
-        let (deadline, newest) = (deadline_of(object), object.newest().time);
-        let packed = take_packed(object);
-        self.outside = self.outside + after - before;
-        if is_hidden {
-            self.bury(found, key);
-        } else if let Some(object) = packed {
-            self.settle_replica(found, key, object, env);
+        let (records, env) = (&mut self.db.records, &mut *self.env);
+        let number = records.object_number(found.handle);
+        let altered = records.beside.change_object(number, |object| Altered {
+            result: change(object, env),
+            is_hidden: object.is_hidden(),
+            fades: fades(object),
+            deadline: deadline_of(object),
+            newest: object.newest().time,
+            packed: take_packed(object),
+        });
+        if altered.is_hidden {
+            self.bury(found);
+        } else if let Some(object) = altered.packed {
+            self.settle(found, object);
         } else {
-            self.set_expiry(found, key, deadline, env);
-            if fades {
-                self.graves.enroll(key, newest);
+            self.db.set_expiry(found, self.key, altered.deadline);
+            if altered.fades {
+                self.db.graves.enroll(self.key, altered.newest);
             }
         }
-        result
+        altered.result
     }
 
     /// Takes the object out of the key's grave; an empty one if it has none.
-    fn exhume(&mut self, key: Key<'_>, tag: Tag, env: &mut Env) -> Result<Object, Other> {
-        match self.graves.tag_of(key.bytes) {
+    fn exhume(&mut self, tag: Tag) -> Result<Object, Other> {
+        match self.db.graves.tag_of(self.key.bytes) {
             None => Ok(tag.empty()),
             Some(other) if other != tag => Err(Other::Replicated(other)),
             Some(_) => {
-                self.capture_grave(key.bytes, &mut env.snapshot);
-                Ok(self.graves.take(key.bytes).unwrap_or_else(|| tag.empty()))
+                let taken = self.take_grave();
+                Ok(taken.unwrap_or_else(|| tag.empty()))
             }
         }
     }
 
-    /// Drops all state of a key; a snapshot under way gets it.
-    pub(super) fn drop_replica(&mut self, key: Key<'_>, env: &mut Env) {
-        if let Some(found) = self.find(key) {
-            self.capture(found.handle, &mut env.snapshot);
-            self.remove(found, key.hash, env);
-        }
-        self.capture_grave(key.bytes, &mut env.snapshot);
-        drop(self.graves.take(key.bytes));
+    /// Takes the key's grave, if it has one; a snapshot under way gets it.
+    fn take_grave(&mut self) -> Option<Object> {
+        self.env.snapshot.capture_grave(self.db, self.key.bytes);
+        self.db.graves.take(self.key.bytes)
     }
 
-    fn unpacked(&self, handle: u32, env: &mut Env) -> Object {
-        let slot = self.arena.get(handle);
-        let (tag, bytes) = packed(Head::of(slot).value_part(slot));
-        let mut buffer = std::mem::take(&mut env.packed);
-        buffer.clear();
-        buffer.extend_from_slice(bytes);
-        tag.unpack(buffer)
+    /// Drops all state of the key; a snapshot under way gets it.
+    pub(super) fn drop_all(&mut self) {
+        if let Some(found) = self.db.records.find(self.key) {
+            self.env.snapshot.capture(self.db, found.handle);
+            self.remove(found);
+        }
+        drop(self.take_grave());
+    }
+
+    fn remove(&mut self, found: Found) {
+        self.db.remove(found, self.key.hash, &mut self.env.garbage);
+    }
+
+    fn unpacked(&mut self, handle: u32) -> Object {
+        self.db.records.unpacked(handle, &mut self.env.packed)
     }
 
     /// Stores a replicated value as a record or in a grave; the key has no record.
-    pub(super) fn put_replica(&mut self, key: Key<'_>, object: Object, now: Now, env: &mut Env) {
+    pub(super) fn put(&mut self, object: Object, now: Now) {
         if object.is_hidden() {
-            return self.put_grave(key, object);
+            return self.put_grave(object);
         }
         let deadline = deadline_of(&object);
         if fades(&object) {
-            self.graves.enroll(key, object.newest().time);
+            self.db.graves.enroll(self.key, object.newest().time);
         }
-        self.create_object(key, object, now, env);
-        if let Some(found) = self.find(key) {
-            self.set_expiry(found, key, deadline, env);
+        self.db.create_object(self.key, object, now, self.env);
+        self.set_deadline(deadline);
+    }
+
+    fn set_deadline(&mut self, deadline: Option<u64>) {
+        if let Some(found) = self.db.records.find(self.key) {
+            self.db.set_expiry(found, self.key, deadline);
         }
     }
 
     /// Stores the changed value of a record as a record or in a grave.
-    fn settle_replica(&mut self, found: Found, key: Key<'_>, object: Object, env: &mut Env) {
+    fn settle(&mut self, found: Found, object: Object) {
         if object.is_hidden() {
-            self.remove(found, key.hash, env);
-            return self.put_grave(key, object);
+            self.remove(found);
+            return self.put_grave(object);
         }
         if fades(&object) {
-            self.graves.enroll(key, object.newest().time);
+            self.db.graves.enroll(self.key, object.newest().time);
         }
-        self.lay_replica(found, key, object, env);
+        self.lay(found, object);
     }
 
     /// Stores a shown value in its record.
-    fn lay_replica(&mut self, found: Found, key: Key<'_>, object: Object, env: &mut Env) {
+    fn lay(&mut self, found: Found, object: Object) {
         let deadline = deadline_of(&object);
-        let was_packed = self.shape_of(found.handle).1;
+        let was_packed = self.db.records.shape(found.handle).1;
         match object.packed().filter(|bytes| fits_packed(bytes)) {
             Some(bytes) if was_packed => {
-                self.replace_packed(found, key, object.tag(), bytes);
+                let records = &mut self.db.records;
+                records.replace_packed(found, self.key, object.tag(), bytes);
                 if let Some(buffer) = object.into_buffer() {
-                    env.packed = buffer;
+                    self.env.packed = buffer;
                 }
             }
-            _ => self.replace_object(found, key, object, env),
+            _ => self.db.replace_object(found, self.key, object, self.env),
         }
-        if let Some(found) = self.find(key) {
-            self.set_expiry(found, key, deadline, env);
-        }
+        self.set_deadline(deadline);
     }
 
-    fn put_grave(&mut self, key: Key<'_>, object: Object) {
+    fn put_grave(&mut self, object: Object) {
         if !object.is_empty() {
-            self.graves.put(key, object, self.parity);
+            self.db.graves.put(self.key, object);
         }
     }
 
     /// Buries an object that is no longer packed and shows nothing.
-    fn bury(&mut self, found: Found, key: Key<'_>) {
-        if let Some(Outside::Object(object)) = self.unlink(found, key.hash) {
-            self.put_grave(key, object);
+    fn bury(&mut self, found: Found) {
+        if let Some(Outside::Object(object)) = self.db.unlink(found, self.key.hash) {
+            self.put_grave(object);
         }
     }
 
-    /// A replicated value has expired. Every replica determines that by itself, so it is not logged. Elements that
-    /// were added since stay.
-    pub(super) fn expire_replica(&mut self, found: Found, hash: u32, env: &mut Env) {
-        env.counters.expired += 1;
-        env.counters.changes += 1;
-        let bytes: Box<[u8]> = self.item(found.handle).key.into();
-        let key = Key {
-            bytes: &bytes,
-            hash,
-        };
-        env.observers.touch(key, self.number);
-        self.revise_replica(found, key, env, expire);
+    /// The value has expired. Every replica determines that by itself, so it is not logged. Elements that were added
+    /// since stay.
+    pub(super) fn expire(&mut self, found: Found) {
+        self.env.counters.expired += 1;
+        self.env.counters.changes += 1;
+        self.env.observers.touch(self.key, self.db.number);
+        self.revise(found, expire);
     }
 
-    /// Forgets what all replicas have received, examining at most `budget` keys. Returns whether there may be more.
-    pub(super) fn forget(&mut self, horizon: u64, budget: &mut usize, env: &mut Env) -> bool {
-        while self.graves.is_due(horizon) {
-            if *budget == 0 {
-                return true;
-            }
-            *budget -= 1;
-            let Some((hash, bytes)) = self.graves.take_due() else {
-                return false;
-            };
-            let key = Key {
-                bytes: &bytes,
-                hash,
-            };
-            if self.graves.tag_of(&bytes).is_some() {
-                self.forget_grave(key, horizon, env);
-            } else {
-                self.forget_tombstones(key, horizon, env);
-            }
+    /// Forgets what all replicas have received of the key.
+    fn forget(&mut self, horizon: u64) {
+        if self.db.graves.tag_of(self.key.bytes).is_some() {
+            self.forget_grave(horizon);
+        } else {
+            self.forget_tombstones(horizon);
         }
-        false
     }
 
-    fn forget_grave(&mut self, key: Key<'_>, horizon: u64, env: &mut Env) {
+    fn forget_grave(&mut self, horizon: u64) {
+        let key = self.key;
         if !planted::is(Planted::SnapshotMissesForgotten) {
-            self.capture_grave(key.bytes, &mut env.snapshot);
+            self.env.snapshot.capture_grave(self.db, key.bytes);
         }
-        let parity = self.graves.parity_of(key.bytes).unwrap_or(self.parity);
-        let Some(mut object) = self.graves.take(key.bytes) else {
+        let Some((mut object, parity)) = self.db.graves.take_with_parity(key.bytes) else {
             return;
         };
         let until = object.until();
-        if until <= horizon {
-            env.tell_end((self.number, key), ends_of(&object, horizon));
-            return env.garbage.throw(Outside::Object(object));
-        }
         let ends = ends_of(&object, horizon);
+        let journal = &mut self.env.observers.journal;
+        if until <= horizon {
+            journal.write_notes((self.db.number, key), ends);
+            return self.env.garbage.throw(Outside::Object(object));
+        }
         if object.forget(horizon, TOMBSTONES) == Forgotten::Empty {
-            env.tell_end((self.number, key), ends);
+            journal.write_notes((self.db.number, key), ends);
         } else {
             // A grave with a deadline may stay for long: others behind it must not wait for it.
             let next = until.min(horizon.saturating_add(SECOND));
-            self.graves.put_until(key, object, parity, next);
+            self.db.graves.put_until(key, object, parity, next);
         }
     }
 
     /// Forgets tombstones of a value that shows something.
-    fn forget_tombstones(&mut self, key: Key<'_>, horizon: u64, env: &mut Env) {
-        let Some(found) = self.find(key) else { return };
-        if !self.is_replicated(found.handle) {
+    fn forget_tombstones(&mut self, horizon: u64) {
+        let Some(found) = self.db.records.find(self.key) else {
+            return;
+        };
+        if !self.db.records.is_replicated(found.handle) {
             return;
         }
         if !planted::is(Planted::SnapshotMissesForgotten) {
-            self.capture(found.handle, &mut env.snapshot);
+            self.env.snapshot.capture(self.db, found.handle);
         }
         let forgetting = |object: &mut Object| {
             let forgotten = object.forget(horizon, TOMBSTONES);
@@ -285,30 +294,43 @@ impl Db {
                 _ => (newest > horizon && fades(object)).then_some(newest),
             }
         };
-        let next = if self.shape_of(found.handle).1 {
-            let mut object = self.unpacked(found.handle, env);
+        let next = if self.db.records.shape(found.handle).1 {
+            let mut object = self.unpacked(found.handle);
             let next = forgetting(&mut object);
-            self.lay_replica(found, key, object, env);
+            self.lay(found, object);
             next
         } else {
-            let (_, object) = self.object_mut(found.handle);
-            let before = object.heap_bytes();
-            let next = forgetting(object);
-            let after = object.heap_bytes();
-            let packed = take_packed(object);
-            self.outside = self.outside + after - before;
+            let records = &mut self.db.records;
+            let number = records.object_number(found.handle);
+            let change = |object: &mut Object| (forgetting(object), take_packed(object));
+            let (next, packed) = records.beside.change_object(number, change);
             if let Some(object) = packed {
-                self.lay_replica(found, key, object, env);
+                self.lay(found, object);
             }
             next
         };
         if let Some(next) = next {
-            self.graves.enroll(key, next);
+            self.db.graves.enroll(self.key, next);
         }
     }
+}
 
-    #[inline]
-    pub(super) fn is_replicated(&self, handle: u32) -> bool {
-        self.shape_of(handle).0.is_some_and(Tag::is_replicated)
+/// Forgets what all replicas have received of keys of a database, examining at most `budget` of them. Returns whether
+/// there may be more.
+pub(super) fn forget(db: &mut Db, horizon: u64, budget: &mut usize, env: &mut Env) -> bool {
+    while db.graves.is_due(horizon) {
+        if *budget == 0 {
+            return true;
+        }
+        *budget -= 1;
+        let Some((hash, bytes)) = db.graves.take_due() else {
+            return false;
+        };
+        let key = Key {
+            bytes: &bytes,
+            hash,
+        };
+        LocalReplica::new(db, env, key).forget(horizon);
     }
+    false
 }

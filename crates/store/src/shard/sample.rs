@@ -3,10 +3,8 @@
 //! A drawn record has no handle, since records move: it is found again by its hash and its access stamp, and not
 //! found if it was accessed meanwhile.
 
-use super::Shard;
-use super::db::{Db, Found};
-use super::record;
-use super::segment::PLACES;
+use super::databases::Databases;
+use super::db::Db;
 use rufous_base::Now;
 use rufous_base::limits::DATABASES;
 use rufous_base::rng::Rng;
@@ -35,20 +33,30 @@ pub enum Eviction {
     Kept,
 }
 
-impl Shard {
+/// The databases, for drawing from them.
+#[derive(Clone, Copy, Debug)]
+pub struct Draws<'a>(&'a [Db]);
+
+impl<'a> Draws<'a> {
+    pub(super) fn new(data: &'a Databases) -> Self {
+        Self(&data.dbs)
+    }
+}
+
+impl Draws<'_> {
     /// Draws at least `count` records of clients and a few more at most, each with the same probability in whichever
     /// database it is; `volatile`: only of those that expire.
     pub fn draw(&self, volatile: bool, count: usize, rng: &mut Rng, out: &mut Vec<Drawn>) {
         let size = |db: &Db| match volatile {
-            true => db.expiry.len() as u64,
+            true => db.deadlines.pairs() as u64,
             false => db.len() as u64,
         };
-        let sizes: [u64; DATABASES] = std::array::from_fn(|db| size(&self.dbs[db]));
+        let sizes: [u64; DATABASES] = std::array::from_fn(|db| size(&self.0[db]));
         let total: u64 = sizes.iter().sum();
         let mut counts = [0; DATABASES];
         if let Some(only) = sizes.iter().position(|&size| size == total) {
             counts[only] = count.min(total as usize);
-            return self.dbs[only].draw(only, volatile, counts[only], rng, out);
+            return draw(&self.0[only], volatile, counts[only], rng, out);
         }
         for _ in 0..count.min(total as usize) {
             let mut at = rng.below(total);
@@ -62,116 +70,101 @@ impl Shard {
             }
         }
         for (number, count) in counts.into_iter().enumerate().filter(|c| c.1 > 0) {
-            self.dbs[number].draw(number, volatile, count, rng, out);
+            draw(&self.0[number], volatile, count, rng, out);
         }
     }
 
     /// Warms the caches for the eviction of these records.
-    pub fn warm_drawn(&self, drawn: impl Iterator<Item = Drawn> + Clone) {
-        let db = |d: &Drawn| &self.dbs[usize::from(d.db)];
-        let handle = |d: &Drawn| db(d).index.candidate(d.hash);
+    pub fn warm(&self, drawn: impl Iterator<Item = Drawn> + Clone) {
+        let db = |d: &Drawn| &self.0[usize::from(d.db)];
+        let handle = |d: &Drawn| db(d).records.candidate(d.hash);
         // In a separate pass, so that the cache misses overlap.
         black_box(drawn.clone().fold(0, |all, d| all ^ handle(&d)));
-        black_box(drawn.fold(0, |all, d| all ^ db(&d).arena.warm(handle(&d))));
+        black_box(drawn.fold(0, |all, d| all ^ db(&d).records.warm(handle(&d))));
     }
 
     /// The record that expires next.
-    pub fn draw_soonest(&self) -> Option<Drawn> {
-        let firsts = self.dbs[..DATABASES].iter().enumerate();
-        let firsts = firsts.filter_map(|(number, db)| Some((db.expiry.first()?, number)));
+    pub fn soonest(&self) -> Option<Drawn> {
+        let firsts = self.0[..DATABASES].iter().enumerate();
+        let firsts = firsts.filter_map(|(number, db)| Some((db.deadlines.first()?, number)));
         let ((unix_ms, hash), number) = firsts.min()?;
-        self.dbs[number].expiring_at(number, unix_ms, hash)
+        expiring_at(&self.0[number], unix_ms, hash)
     }
 
     /// Whether there are records of clients to draw from.
     pub fn can_draw(&self, volatile: bool) -> bool {
         let any = |db: &Db| match volatile {
-            true => db.expiring() > 0,
+            true => db.deadlines.len() > 0,
             false => db.len() > 0,
         };
-        self.dbs[..DATABASES].iter().any(any)
-    }
-
-    /// Evicts a drawn record, unless `keep` returns true for its key.
-    pub fn evict(&mut self, drawn: Drawn, now: Now, keep: impl FnOnce(&[u8]) -> bool) -> Eviction {
-        let db = &mut self.dbs[usize::from(drawn.db)];
-        let is_it = |handle| {
-            record::stamp(db.arena.get(handle)) == drawn.access
-                && db.expiry_of(handle) == drawn.expire_at
-        };
-        let Some((position, handle)) = db.index.find(drawn.hash, is_it) else {
-            return Eviction::Changed;
-        };
-        if db.is_guest(handle, &self.env) || keep(db.item(handle).key) {
-            return Eviction::Kept;
-        }
-        let found = Found { position, handle };
-        if drawn.expire_at.is_some() && db.is_due(handle, now.unix_ms()) {
-            db.expire_one(found, drawn.hash, &mut self.env);
-            return Eviction::Expired;
-        }
-        // Its removal would have to leave a grave, here and at every other replica.
-        if db.is_replicated(handle) {
-            return Eviction::Kept;
-        }
-        self.env.counters.changes += 1;
-        if self.env.observers.any() {
-            db.tell_removal(handle, drawn.hash, &mut self.env);
-        }
-        db.remove(found, drawn.hash, &mut self.env);
-        Eviction::Evicted
+        self.0[..DATABASES].iter().any(any)
     }
 }
 
-impl Db {
-    fn draw(
-        &self,
-        number: usize,
-        volatile: bool,
-        count: usize,
-        rng: &mut Rng,
-        out: &mut Vec<Drawn>,
-    ) {
-        if volatile {
-            out.extend((0..count).filter_map(|_| {
-                let (unix_ms, hash) = self.expiry.random(rng)?;
-                self.expiring_at(number, unix_ms, hash)
-            }));
-            return;
-        }
-        let mut entries = Vec::with_capacity(count + PLACES);
-        match count {
-            1 => self.index.random_some(1, rng, &mut entries),
-            _ => self.index.random_buckets(count, rng, &mut entries),
-        }
-        // In a separate pass, so that the cache misses overlap.
-        let stamps = entries.iter().map(|e| record::stamp(self.arena.get(e.1)));
-        black_box(stamps.fold(0, |all, stamp| all ^ stamp));
-        let drawn = entries
-            .iter()
-            .map(|&(hash, handle)| self.drawn(number, hash, handle));
-        out.extend(drawn);
+/// Evicts a drawn record, unless `keep` returns true for its key.
+pub(super) fn evict(
+    data: &mut Databases,
+    drawn: Drawn,
+    now: Now,
+    keep: impl FnOnce(&[u8]) -> bool,
+) -> Eviction {
+    let (db, env) = (&mut data.dbs[usize::from(drawn.db)], &mut data.env);
+    let is_it = |handle| {
+        db.records.stamp(handle) == drawn.access && db.records.expiry(handle) == drawn.expire_at
+    };
+    let Some(found) = db.records.find_where(drawn.hash, is_it) else {
+        return Eviction::Changed;
+    };
+    let handle = found.handle;
+    if db.is_guest(handle, env) || keep(db.records.key(handle)) {
+        return Eviction::Kept;
     }
-
-    fn expiring_at(&self, number: usize, unix_ms: u64, hash: u32) -> Option<Drawn> {
-        let is_it = |handle| self.expiry_of(handle) == Some(unix_ms);
-        let (_, handle) = self.index.find(hash, is_it)?;
-        Some(self.drawn(number, hash, handle))
+    if drawn.expire_at.is_some() && db.is_due(handle, now.unix_ms(), env) {
+        db.expire_one(found, drawn.hash, env);
+        return Eviction::Expired;
     }
+    // Its removal would have to leave a grave, here and at every other replica.
+    if db.records.is_replicated(handle) {
+        return Eviction::Kept;
+    }
+    env.counters.changes += 1;
+    if env.observers.any() {
+        env.tell_removal(db, handle, drawn.hash);
+    }
+    db.remove(found, drawn.hash, &mut env.garbage);
+    Eviction::Evicted
+}
 
-    fn drawn(&self, number: usize, hash: u32, handle: u32) -> Drawn {
-        Drawn {
-            db: number as u8,
-            hash,
-            access: record::stamp(self.arena.get(handle)),
-            expire_at: self.expiry_of(handle),
-        }
+fn draw(db: &Db, volatile: bool, count: usize, rng: &mut Rng, out: &mut Vec<Drawn>) {
+    if volatile {
+        out.extend((0..count).filter_map(|_| {
+            let (unix_ms, hash) = db.deadlines.random(rng)?;
+            expiring_at(db, unix_ms, hash)
+        }));
+        return;
+    }
+    let entries = db.records.draw(count, rng).into_iter();
+    out.extend(entries.map(|(hash, handle)| drawn(db, hash, handle)));
+}
+
+fn expiring_at(db: &Db, unix_ms: u64, hash: u32) -> Option<Drawn> {
+    let is_it = |handle| db.records.expiry(handle) == Some(unix_ms);
+    let found = db.records.find_where(hash, is_it)?;
+    Some(drawn(db, hash, found.handle))
+}
+
+fn drawn(db: &Db, hash: u32, handle: u32) -> Drawn {
+    Drawn {
+        db: db.number,
+        hash,
+        access: db.records.stamp(handle),
+        expire_at: db.records.expiry(handle),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ExpirySetting, NewValue};
+    use super::super::{ExpirySetting, NewValue, Shard};
     use super::*;
     use std::collections::BTreeMap;
 
@@ -202,13 +195,13 @@ mod tests {
         let mut rng = Rng::new(5);
         for (volatile, keys) in [(false, 1000), (true, 334)] {
             let mut drawn = Vec::new();
-            shard.draw(volatile, 5, &mut rng, &mut drawn);
+            shard.draws().draw(volatile, 5, &mut rng, &mut drawn);
             assert!(drawn.len() >= 5);
             let mut hits = BTreeMap::<(u8, u32), u32>::new();
             let mut all = 0;
             while all < keys * 100 {
                 drawn.clear();
-                shard.draw(volatile, 5, &mut rng, &mut drawn);
+                shard.draws().draw(volatile, 5, &mut rng, &mut drawn);
                 all += drawn.len();
                 for d in &drawn {
                     assert!(!volatile || d.expire_at.is_some());
@@ -223,7 +216,7 @@ mod tests {
     #[test]
     fn only_what_is_as_it_was_drawn_is_evicted() {
         let mut shard = filled();
-        let soonest = shard.draw_soonest().expect("some expire");
+        let soonest = shard.draws().soonest().expect("some expire");
         assert_eq!(soonest.expire_at, Some(2_000_000));
         let name = 0u64.to_le_bytes();
         let key = shard.key(&name);
@@ -234,11 +227,11 @@ mod tests {
         };
         assert!(shard.get(5, key, later).expect("a string").is_some());
         assert_eq!(shard.evict(soonest, NOW, |_| false), Eviction::Changed);
-        let again = shard.draw_soonest().expect("it still is the soonest");
+        let again = shard.draws().soonest().expect("it still is the soonest");
         assert_ne!(again, soonest);
         assert_eq!(shard.evict(again, NOW, |_| false), Eviction::Evicted);
         assert!(!shard.contains(5, key, NOW));
-        let next = shard.draw_soonest().expect("more expire");
+        let next = shard.draws().soonest().expect("more expire");
         let after = Now {
             unix_us: 3_000_000_000,
             ..later
@@ -252,9 +245,9 @@ mod tests {
     fn nothing_is_drawn_where_nothing_is() {
         let mut out = Vec::new();
         let shard = Shard::new(1);
-        shard.draw(false, 5, &mut Rng::new(1), &mut out);
-        shard.draw(true, 5, &mut Rng::new(1), &mut out);
-        assert!(out.is_empty() && shard.draw_soonest().is_none());
-        assert!(!shard.can_draw(false) && !shard.can_draw(true));
+        shard.draws().draw(false, 5, &mut Rng::new(1), &mut out);
+        shard.draws().draw(true, 5, &mut Rng::new(1), &mut out);
+        assert!(out.is_empty() && shard.draws().soonest().is_none());
+        assert!(!shard.draws().can_draw(false) && !shard.draws().can_draw(true));
     }
 }

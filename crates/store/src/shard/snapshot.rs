@@ -12,18 +12,15 @@
 
 use super::db::Db;
 use super::garbage::GarbageList;
-use super::gone::{is_over, leave_out};
-use super::observers::PUT_CHUNK;
-use super::record::{self, PARITY};
+use super::observers::{PUT_CHUNK, note_length};
+use super::remains::{is_over, leave_out};
 use super::types::{Any, Value};
-use super::{Env, Shard};
 use crate::effect::Effect;
 use crate::marks::{self, Mark};
 use crate::planted::{self, Planted};
 use rufous_base::Garbage;
 use rufous_datatype::object::Object;
 use rufous_lattice::Stamp;
-use std::hint::black_box;
 
 /// The cost of examining a record in a step's budget, apart from its bytes: waiting for the memory takes about as
 /// long as copying this many bytes.
@@ -62,13 +59,6 @@ struct Rest {
     at: u64,
     /// Writes below this stamp have gone.
     gone: Stamp,
-}
-
-/// Chunks end with the element that makes them this long.
-pub(super) fn note_length(chunk: &[u8]) {
-    if chunk.len() >= PUT_CHUNK {
-        marks::hit(Mark::FullChunk);
-    }
 }
 
 impl Rest {
@@ -157,158 +147,145 @@ impl Sink<'_> {
     fn spend(&mut self, bytes: usize) {
         self.left = self.left.saturating_sub(bytes);
     }
-}
 
-impl Db {
-    /// Before a record is changed or removed: writes it if it belongs to the cut.
-    #[inline]
-    pub(super) fn capture(&mut self, handle: u32, snapshot: &mut Snapshot) {
-        if snapshot.capturing && record::parity(self.arena.get(handle)) != self.parity {
-            if planted::is(Planted::SnapshotMissesWrite) {
-                return record::put_parity(self.arena.get_mut(handle), self.parity);
-            }
-            self.write_out(handle, &mut snapshot.pending, &mut snapshot.rest);
-            snapshot.written += 1;
-        }
-    }
-
-    fn write_out(&mut self, handle: u32, out: &mut Vec<u8>, rest: &mut Vec<Rest>) {
-        let (item, db) = (self.item(handle), self.cut);
-        let expire_at = item.expire_at;
-        let gone = item.value.gone(self.cut_horizon);
-        match item.value.tag() {
-            None => Effect::Set {
-                db,
-                key: item.key,
-                value: item.value.string().map_or(b"", Value::bytes),
-                expire_at,
-            }
-            .encode(out),
-            Some(_) => put((db, item.key), (item.value, gone), expire_at, out, rest),
-        }
-        record::put_parity(self.arena.get_mut(handle), self.parity);
-    }
-
-    /// Before a grave is changed or removed: writes it if it belongs to the cut.
-    pub(super) fn capture_grave(&mut self, key: &[u8], snapshot: &mut Snapshot) {
-        if !snapshot.capturing {
-            return;
-        }
-        if self.graves.parity_of(key).is_some_and(|p| p != self.parity) {
-            match self.write_grave(key, &mut snapshot.pending, &mut snapshot.rest) {
-                true => snapshot.written += 1,
-                false => snapshot.expected -= 1,
-            }
-        }
-    }
-
-    /// Returns whether the grave is in the snapshot, whose end states its number of keys.
-    fn write_grave(&mut self, key: &[u8], out: &mut Vec<u8>, rest: &mut Vec<Rest>) -> bool {
-        let grave = self.graves.get(key);
-        // A grave that all nodes had received may be forgotten by another worker, which may have the key as another
-        // type, and whose files say nothing of the grave.
-        let grave = grave.filter(|object| !is_over(object, self.cut_horizon));
-        if let Some(object) = &grave {
-            let value = (Any::of_object(object), object.gone(self.cut_horizon));
-            put((self.cut, key), value, None, out, rest);
-        }
-        self.graves.put_parity(key, self.parity);
-        grave.is_some()
-    }
-
-    /// Whether a walk of this database is not finished.
-    pub(super) fn is_walked(&self) -> bool {
-        self.walk.is_some() || self.graves.walk.is_some()
-    }
-
-    fn walk_graves(&mut self, sink: &mut Sink<'_>) {
-        let Some(from) = self.graves.walk.take() else {
-            return;
+    /// Walks over the next few records of a database, or its graves. If the budget ends it among them, the next step
+    /// starts with the same records: those already written are visited.
+    fn walk_on(&mut self, db: &mut Db) {
+        let Some(cursor) = db.records.walk() else {
+            return self.walk_graves(db);
         };
-        let count = (sink.left / LOOK).clamp(1, BATCH);
-        let (keys, next) = self.graves.keys_from(&from, count);
-        sink.spend(COLLECT);
-        self.graves.walk = next;
-        let (mut done, mut left_out) = (0, 0);
-        for key in keys {
-            sink.spend(LOOK);
-            if self.graves.parity_of(&key) == Some(self.parity) {
-                continue;
-            }
-            // At least one key, or the walk would not end.
-            if done > 0 && sink.left == 0 {
-                self.graves.walk = Some(Box::from(&*key));
-                break;
-            }
-            done += 1;
-            match &mut sink.out {
-                Some(out) => {
-                    let before = out.len();
-                    let is_written = self.write_grave(&key, out, &mut sink.rest);
-                    left_out += u64::from(!is_written);
-                    let bytes = out.len() - before;
-                    sink.spend(bytes);
-                }
-                None => self.graves.put_parity(&key, self.parity),
-            }
-        }
-        sink.written += done - left_out;
-        sink.left_out += left_out;
-    }
-
-    /// Walks over the next few records. If the budget ends it among them, the next step starts with the same records:
-    /// those already written have the new parity.
-    fn walk_on(&mut self, sink: &mut Sink<'_>) {
-        let Some(cursor) = self.walk else {
-            return self.walk_graves(sink);
-        };
-        let count = (sink.left / LOOK).clamp(1, BATCH);
-        let mut entries = std::mem::take(&mut sink.entries);
-        let next = self.index.collect(cursor, count, &mut entries);
-        sink.spend(COLLECT);
-        let warm = entries.iter().map(|&(_, handle)| self.arena.warm(handle));
-        black_box(warm.sum::<u64>());
+        let count = (self.left / LOOK).clamp(1, BATCH);
+        let mut entries = std::mem::take(&mut self.entries);
+        let next = db.records.collect(cursor, count, &mut entries);
+        self.spend(COLLECT);
+        db.records.warm_all(&entries);
         let mut written = 0;
         let mut done = true;
         for &(_, handle) in &entries {
-            sink.spend(LOOK);
-            if record::parity(self.arena.get(handle)) == self.parity {
+            self.spend(LOOK);
+            if !db.records.is_ahead(handle) {
                 continue;
             }
             // At least one record, or the walk would not end.
-            if written > 0 && sink.left == 0 {
+            if written > 0 && self.left == 0 {
                 done = false;
                 break;
             }
             written += 1;
-            match &mut sink.out {
+            match &mut self.out {
                 Some(out) => {
                     let before = out.len();
-                    self.write_out(handle, out, &mut sink.rest);
+                    write_out(db, handle, out, &mut self.rest);
                     let bytes = out.len() - before;
-                    sink.spend(bytes);
+                    self.spend(bytes);
                 }
-                None => record::put_parity(self.arena.get_mut(handle), self.parity),
+                None => db.records.set_visited(handle),
             }
         }
         if done {
-            self.walk = next;
+            db.records.set_walk(next);
         }
-        sink.written += written;
-        sink.entries = entries;
+        self.written += written;
+        self.entries = entries;
+    }
+
+    fn walk_graves(&mut self, db: &mut Db) {
+        let Some(from) = db.graves.walk() else {
+            return;
+        };
+        let count = (self.left / LOOK).clamp(1, BATCH);
+        let (keys, mut next) = db.graves.keys_from(from, count);
+        self.spend(COLLECT);
+        let (mut done, mut left_out) = (0, 0);
+        for key in keys {
+            self.spend(LOOK);
+            if !db.graves.is_ahead(&key) {
+                continue;
+            }
+            // At least one key, or the walk would not end.
+            if done > 0 && self.left == 0 {
+                next = Some(Box::from(&*key));
+                break;
+            }
+            done += 1;
+            match &mut self.out {
+                Some(out) => {
+                    let before = out.len();
+                    let is_written = write_grave(db, &key, out, &mut self.rest);
+                    left_out += u64::from(!is_written);
+                    let bytes = out.len() - before;
+                    self.spend(bytes);
+                }
+                None => db.graves.set_visited(&key),
+            }
+        }
+        db.graves.set_walk(next);
+        self.written += done - left_out;
+        self.left_out += left_out;
     }
 }
 
+/// Writes a record of the cut.
+fn write_out(db: &mut Db, handle: u32, out: &mut Vec<u8>, rest: &mut Vec<Rest>) {
+    let (item, number) = (db.records.item(handle), db.cut.number);
+    let expire_at = item.expire_at;
+    let gone = item.value.gone(db.cut.horizon);
+    match item.value.tag() {
+        None => Effect::Set {
+            db: number,
+            key: item.key,
+            value: item.value.string().map_or(b"", Value::bytes),
+            expire_at,
+        }
+        .encode(out),
+        Some(_) => put((number, item.key), (item.value, gone), expire_at, out, rest),
+    }
+    db.records.set_visited(handle);
+}
+
+/// Writes a grave of the cut. Returns whether it is in the snapshot, whose end states its number of keys.
+fn write_grave(db: &mut Db, key: &[u8], out: &mut Vec<u8>, rest: &mut Vec<Rest>) -> bool {
+    let grave = db.graves.get(key);
+    // A grave that all nodes had received may be forgotten by another worker, which may have the key as another
+    // type, and whose files say nothing of the grave.
+    let grave = grave.filter(|object| !is_over(object, db.cut.horizon));
+    if let Some(object) = &grave {
+        let value = (Any::of_object(object), object.gone(db.cut.horizon));
+        put((db.cut.number, key), value, None, out, rest);
+    }
+    db.graves.set_visited(key);
+    grave.is_some()
+}
+
 impl Snapshot {
+    /// Before a record is changed or removed: writes it if it belongs to the cut.
+    #[inline]
+    pub(super) fn capture(&mut self, db: &mut Db, handle: u32) {
+        if self.capturing && db.records.is_ahead(handle) {
+            if planted::is(Planted::SnapshotMissesWrite) {
+                return db.records.set_visited(handle);
+            }
+            write_out(db, handle, &mut self.pending, &mut self.rest);
+            self.written += 1;
+        }
+    }
+
+    /// Before a grave is changed or removed: writes it if it belongs to the cut.
+    pub(super) fn capture_grave(&mut self, db: &mut Db, key: &[u8]) {
+        if self.capturing && db.graves.is_ahead(key) {
+            if write_grave(db, key, &mut self.pending, &mut self.rest) {
+                self.written += 1;
+            } else {
+                self.expected -= 1;
+            }
+        }
+    }
+
     /// Makes this instant the cut; all nodes have received everything up to `horizon`. An earlier snapshot must have
     /// been completed or unwound.
-    fn begin(&mut self, dbs: &mut [Db], horizon: u64) {
+    pub(super) fn begin(&mut self, dbs: &mut [Db], horizon: u64) {
         for db in &mut *dbs {
-            db.parity ^= PARITY;
-            db.cut = db.number;
-            db.cut_horizon = horizon;
-            db.walk = (db.len() > 0).then_some(0);
-            db.graves.walk = (db.graves.len() > 0).then(Box::default);
+            db.begin_walk(horizon);
         }
         let keys = dbs.iter().map(|db| (db.len() + db.graves.len()) as u64);
         *self = Self {
@@ -318,7 +295,7 @@ impl Snapshot {
         };
     }
 
-    fn step(
+    pub(super) fn step(
         &mut self,
         dbs: &mut [Db],
         garbage: &mut GarbageList,
@@ -375,7 +352,7 @@ impl Snapshot {
             return true;
         }
         if let Some(mut db) = self.frozen.pop() {
-            db.walk_on(sink);
+            sink.walk_on(&mut db);
             if db.is_walked() {
                 self.frozen.push(db);
             } else {
@@ -385,14 +362,14 @@ impl Snapshot {
         }
         match dbs.iter_mut().find(|db| db.is_walked()) {
             Some(db) => {
-                db.walk_on(sink);
+                sink.walk_on(db);
                 true
             }
             None => false,
         }
     }
 
-    fn abort(&mut self, garbage: &mut GarbageList) {
+    pub(super) fn abort(&mut self, garbage: &mut GarbageList) {
         self.capturing = false;
         self.pending = Vec::new();
         for rest in std::mem::take(&mut self.rest) {
@@ -404,7 +381,7 @@ impl Snapshot {
     }
 
     /// Takes a flushed database: it is kept until its records of the cut are written.
-    fn take_flushed(&mut self, db: Db, garbage: &mut GarbageList) {
+    pub(super) fn take_flushed(&mut self, db: Db, garbage: &mut GarbageList) {
         if self.capturing && db.is_walked() {
             self.frozen.push(db);
         } else {
@@ -446,54 +423,5 @@ fn throw(db: Db, garbage: &mut GarbageList) {
             bytes: db.memory().total(),
             what: Box::new(db),
         });
-    }
-}
-
-impl Shard {
-    /// Makes this instant the cut. A snapshot under way is aborted, and the rest of its walk is done here: check
-    /// [`Shard::is_unwinding`] first if that may take too long.
-    pub fn begin_snapshot(&mut self) {
-        self.abort_snapshot();
-        while self.snapshot_step(usize::MAX, &mut Vec::new()) {}
-        self.env
-            .snapshot
-            .begin(&mut self.dbs, self.env.horizons.here());
-        self.env.observers.set_capturing(true);
-    }
-
-    /// Appends records of the cut to `out`, as `Set` effects: all that were written since the last step because they
-    /// were about to change, then those that the walk finds, until `budget` bytes are used up (or one record is
-    /// written); a record that is only examined counts as 64 bytes. Returns whether there may be more; if not, the
-    /// snapshot is complete. After [`Shard::abort_snapshot`] it has to be called in the same way, and writes nothing.
-    pub fn snapshot_step(&mut self, budget: usize, out: &mut Vec<u8>) -> bool {
-        let Env {
-            snapshot, garbage, ..
-        } = &mut self.env;
-        let more = snapshot.step(&mut self.dbs, garbage, budget, out);
-        if !more {
-            self.env.observers.set_capturing(false);
-        }
-        more
-    }
-
-    /// Whether a snapshot was aborted and [`Shard::snapshot_step`] still has to complete its walk.
-    pub fn is_unwinding(&self) -> bool {
-        !self.env.snapshot.capturing && self.dbs.iter().any(Db::is_walked)
-    }
-
-    /// Aborts the snapshot under way, if any.
-    pub fn abort_snapshot(&mut self) {
-        self.env.snapshot.abort(&mut self.env.garbage);
-        self.env.observers.set_capturing(false);
-    }
-
-    /// Replaces a database that is flushed by an empty one.
-    pub(super) fn empty(&mut self, db: usize) {
-        let mut new = Db::new(db as u8, self.dbs[db].parity);
-        new.elsewhere = self.dbs[db].elsewhere.of_nothing();
-        new.by_slot = self.dbs[db].by_slot.of_nothing();
-        let old = std::mem::replace(&mut self.dbs[db], new);
-        let env = &mut self.env;
-        env.snapshot.take_flushed(old, &mut env.garbage);
     }
 }

@@ -124,7 +124,7 @@ fn count<R>(
 /// Rewrites a plain string, from before the key had replicas, as a replicated one.
 fn adopt_string(at: &mut At<'_>, keyed: Keyed) -> Option<()> {
     causal::note_read(at);
-    let old = NewValue::Own(at.text()?);
+    let old = NewValue::Own(at.shown_text()?);
     write_string(at, keyed, &old, ExpirySetting::Keep);
     Some(())
 }

@@ -4,9 +4,14 @@
 //! a merge, so it replaces the earlier ones before either is stored: in each turn, a key's record is looked up, its
 //! stamp written and its change recorded once, however often it is written [Anna §V: merge at the sender].
 
-use super::Shard;
+use super::databases::Databases;
+use super::lattice::Keyed;
+use super::overwrite::put_again;
 use super::types::Key;
+use super::writes::write_replica;
 use rufous_base::Now;
+use rufous_datatype::object::Tag;
+use rufous_datatype::replicated::{Writer, register};
 use rufous_lattice::Stamp;
 
 /// Slots for the written keys, by their marks.
@@ -15,12 +20,12 @@ const SLOTS: usize = 64;
 /// slot.
 const TOGETHER: usize = 255;
 
-/// The last writes of up to [`Shard::WARMED`] keys.
+/// The last writes of up to [`Databases::WARMED`] keys.
 struct Last {
     /// By the mark of its key, the number of the last write plus one; 0: none.
     by_mark: [u8; SLOTS],
     /// The marks in use, in the order of the keys' first writes.
-    marks: [u8; Shard::WARMED],
+    marks: [u8; Databases::WARMED],
     keys: usize,
 }
 
@@ -39,7 +44,7 @@ fn mark(key: &[u8]) -> u8 {
 impl Last {
     const NONE: Self = Self {
         by_mark: [0; SLOTS],
-        marks: [0; Shard::WARMED],
+        marks: [0; Databases::WARMED],
         keys: 0,
     };
 
@@ -71,12 +76,46 @@ impl Last {
     }
 }
 
-impl Shard {
-    /// Writes strings at one replica, the keys in this order, each with the value of its number. Their stamps are
-    /// `first`, which is above all that its worker has given, and those of the times after it. If they are `shared`,
-    /// the changes are recorded for other replicas.
+impl Databases {
+    /// See [`Shard::put_register`](super::Shard::put_register).
     #[inline]
-    pub fn put_turn<'v, K: AsRef<[u8]> + PartialEq>(
+    pub(super) fn put_register(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        (stamp, is_shared): (Stamp, bool),
+        value: &[u8],
+        now: Now,
+    ) {
+        let keyed = Keyed {
+            strings: Tag::Register,
+            is_shared,
+        };
+        if !put_again(&mut self.at(db, key, now), keyed, stamp, value) {
+            self.put_register_anew((db, key), keyed, stamp, value, now);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn put_register_anew(
+        &mut self,
+        (db, key): (usize, Key<'_>),
+        keyed: Keyed,
+        stamp: Stamp,
+        value: &[u8],
+        now: Now,
+    ) {
+        self.env.begin_lattice(Writer { stamp });
+        let at = &mut self.at(db, key, now);
+        write_replica(at, (keyed, Tag::Register), |_, writer, ops| {
+            register::set(writer, value, 0, ops);
+        });
+        self.env.end_lattice();
+    }
+
+    /// See [`Shard::put_turn`](super::Shard::put_turn).
+    #[inline]
+    pub(super) fn put_turn<'v, K: AsRef<[u8]> + PartialEq>(
         &mut self,
         db: usize,
         keys: &[K],

@@ -9,15 +9,14 @@
 //! An operation that would need other replicas changes nothing and is kept as the refusal of the command, whatever
 //! reply the command produces.
 
-use super::Env;
 use super::at::At;
 use super::causal;
 use super::collection::Editor;
+use super::env::Env;
 use super::lattice::{CLOCKS_LEAD, Keyed};
 use super::replica::Other;
 use super::strings::{set_deadline, write_string};
-use super::types::{Entry, ExpirySetting, Key, NewValue, OwnedValue, WrongType};
-use crate::effect::Effect;
+use super::types::{Entry, ExpirySetting, NewValue, OwnedValue, WrongType};
 use rufous_datatype::hash::{self, Hash};
 use rufous_datatype::object::{Object, Registered, Tag};
 use rufous_datatype::replicated::{Refused, Writer};
@@ -44,29 +43,6 @@ const NO_STORE: Refused = Refused {
     instead: "store to a key of regime strict, or add the elements",
 };
 
-impl Env {
-    /// Reports a local change of a replica.
-    pub(super) fn tell_update(
-        &mut self,
-        (db, key): (u8, Key<'_>),
-        keyed: Keyed,
-        tag: Tag,
-        ops: &[u8],
-    ) {
-        self.counters.changes += 1;
-        let effect = Effect::Update {
-            db,
-            key: key.bytes,
-            tag,
-            ops,
-        };
-        self.observers.tell(key, db, &effect);
-        if keyed.is_shared {
-            self.lattice.note_change((db, key), tag, ops, &self.tuning);
-        }
-    }
-}
-
 /// Refuses an operation that depends on the whole value at other replicas.
 #[cold]
 pub(super) fn refuse_edit<R>(
@@ -76,7 +52,7 @@ pub(super) fn refuse_edit<R>(
 ) -> R {
     at.refuse(ON_THE_WHOLE);
     causal::note_read(at);
-    let mut copy = at.text().unwrap_or_default();
+    let mut copy = at.shown_text().unwrap_or_default();
     copy.resize(copy.len().max(min_len), 0);
     change(&mut copy)
 }
@@ -107,7 +83,7 @@ pub(super) fn write_replica<R>(
         debug_assert!(done.is_ok(), "operations are as their type encodes them");
         result
     };
-    let done = at.db.alter_replica(at.key, tag, at.now, at.env, change);
+    let done = at.alter(tag, change);
     if !ops.is_empty() {
         at.env.lattice.step();
         at.tell_update(keyed, tag, &ops);
@@ -200,7 +176,7 @@ fn restore_as<T: Registered>(
     };
     // A refused operation must change nothing.
     let known = match at.live() {
-        Some(found) => at.db.shape_of(found.handle).0,
+        Some(found) => at.db.records.shape(found.handle).0,
         None => at.db.graves.tag_of(at.key.bytes).or(Some(link.tag)),
     };
     if known != Some(link.tag) {
@@ -244,7 +220,7 @@ pub(super) fn update<T: Registered, R>(
         }
         result
     };
-    let done = at.db.alter_replica(key, link.tag, at.now, at.env, edit);
+    let done = at.alter(link.tag, edit);
     at.env.lattice.go_on(writing);
     if !ops.is_empty() {
         at.tell_update(keyed, link.tag, &ops);
@@ -253,7 +229,7 @@ pub(super) fn update<T: Registered, R>(
     at.env.ops = ops;
     done.map_err(|other| {
         // If the key shows a value of another type, the command itself reports that.
-        if other == Other::Plain || at.db.find(key).is_none() {
+        if other == Other::Plain || at.db.records.find(key).is_none() {
             refuse_other(at, other);
         }
         WrongType

@@ -36,7 +36,6 @@ fn books(shard: &Shard) -> Books {
         assert_eq!(shard.book(slot, &id).as_deref(), Some(entry));
         assert!(all.insert((slot, id), entry.to_vec()).is_none());
     }
-    assert_eq!(shard.has_books(), !all.is_empty());
     for slot in SLOTS {
         let of_slot = all.keys().filter(|name| name.0 == slot);
         assert_eq!(shard.books_in(slot), of_slot.count());
@@ -294,20 +293,22 @@ fn entries_count_as_memory_and_are_not_drawn_for_eviction() {
     assert!(shard.charged() > 100_000 && shard.memory().total() > 100_000);
     assert_eq!(shard.memory().keys, 0);
     for volatile in [false, true] {
-        assert!(!shard.can_draw(volatile));
+        assert!(!shard.draws().can_draw(volatile));
     }
-    assert_eq!(shard.draw_soonest(), None);
+    assert_eq!(shard.draws().soonest(), None);
     let key = shard.key(b"k");
     let setting = ExpirySetting::At(NOW.unix_ms() + 1000);
     shard.set(2, key, NewValue::Copy(b"v"), setting, NOW);
     for volatile in [false, true] {
         let mut drawn = Vec::new();
-        shard.draw(volatile, 50, &mut Rng::new(1), &mut drawn);
-        assert!(shard.can_draw(volatile) && !drawn.is_empty());
+        shard
+            .draws()
+            .draw(volatile, 50, &mut Rng::new(1), &mut drawn);
+        assert!(shard.draws().can_draw(volatile) && !drawn.is_empty());
         assert!(drawn.iter().all(|drawn| drawn.db == 2));
     }
     (0..100).for_each(|n| assert!(shard.remove_book(7, &id(n), NOW)));
-    assert!(shard.charged() < 10_000 && !shard.has_books());
+    assert!(shard.charged() < 10_000 && shard.books().next().is_none());
 }
 
 /// A keyspace with the empty prefix has all keys of clients.

@@ -140,7 +140,7 @@ fn step(shard: &mut Shard, rng: &mut Rng) {
         5 if rng.below(4) == 0 => shard.swap(0, 1),
         6 => fill(shard, (db, a), rng),
         7 => {
-            if let Some(entry) = shard.take(db, a, NOW) {
+            if let Some(entry) = shard.at(db, a, NOW).take() {
                 shard.insert_entry(other_db, b, entry, NOW);
             }
         }

@@ -220,7 +220,7 @@ fn compaction_gives_memory_back_and_keeps_everything() {
 }
 
 fn soonest(shard: &Shard) -> Option<u64> {
-    shard.draw_soonest().and_then(|drawn| drawn.expire_at)
+    shard.draws().soonest().and_then(|drawn| drawn.expire_at)
 }
 
 #[test]

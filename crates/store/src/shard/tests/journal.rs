@@ -157,7 +157,7 @@ fn each_change_is_one_effect() {
     shard.flush(db + 1);
     shard.swap(db, db);
     assert!(told(&mut shard).is_empty());
-    let entry = shard.take(db, key, at(73)).expect("there");
+    let entry = shard.at(db, key, at(73)).take().expect("there");
     assert_eq!(told(&mut shard), encoded(&[delete]));
     shard.insert_entry(db, key, entry, at(74));
     assert_eq!(told(&mut shard), encoded(&[set(b"4\0!", None)]));
@@ -182,7 +182,7 @@ fn eviction_and_expiry_are_deletions() {
     let key = shard.key(name);
     shard.set(0, key, NewValue::Copy(b"5"), ExpirySetting::At(80), at(75));
     told(&mut shard);
-    let drawn = shard.draw_soonest().expect("there");
+    let drawn = shard.draws().soonest().expect("there");
     let entry = shard.clone_entry(0, key, at(76)).expect("there");
     assert_eq!(shard.evict(drawn, at(76), |_| false), Eviction::Evicted);
     let evicted = Effect::Delete { db: 0, key: name };

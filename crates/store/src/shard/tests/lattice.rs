@@ -67,7 +67,7 @@ fn what_needs_other_replicas_is_refused_and_changes_nothing() {
         assert_eq!(value.map(|v| v.bytes().to_vec()), Some(b"abc".to_vec()));
         shard.check();
     }
-    assert!(!shard.env.observers.any());
+    assert!(!shard.data.env.observers.any());
 }
 
 #[test]
@@ -304,4 +304,22 @@ fn the_journal_of_a_strict_key_has_nothing_of_a_replicas_write() {
     let strict = copy.key(b"strict");
     let set = copy.read(0, strict, NOW).expect("it was made");
     assert_eq!(set.of::<Set>().expect("a set").len(), 2);
+}
+
+/// A wall clock that leads is not followed, even in a database that is flushed meanwhile.
+#[test]
+fn a_flushed_database_does_not_follow_a_clock_that_leads() {
+    let mut shard = shard();
+    let at = |seconds: u64| Now {
+        mono_us: 0,
+        unix_us: seconds * 1_000_000,
+    };
+    shard.set_clock_ahead(60_000);
+    shard.flush(0);
+    shard.begin_lattice(writer(0));
+    let (key, expiry) = (shard.key(b"k"), ExpirySetting::At(130_000));
+    shard.set(0, key, NewValue::Copy(b"v"), expiry, at(100));
+    shard.end_lattice();
+    assert!(shard.contains(0, key, at(150)));
+    assert!(!shard.contains(0, key, at(200)));
 }

@@ -155,7 +155,7 @@ impl Pair {
     pub(super) fn new(seed: u64) -> Self {
         let mut shard = Shard::new(seed);
         if seed.is_multiple_of(2) {
-            shard.count_slots();
+            shard.data.count_slots();
         }
         Self {
             shard,
@@ -359,7 +359,7 @@ impl Pair {
         self.live(to);
         let (from_key, to_key) = (self.shard.key(from), self.shard.key(to));
         let access = self.shard.access(self.db, from_key, now);
-        let entry = self.shard.take(self.db, from_key, now);
+        let entry = self.shard.at(self.db, from_key, now).take();
         assert_eq!(entry.is_some(), expected.is_some());
         if let (Some(entry), Some(expected)) = (entry, expected) {
             assert_eq!(Some(entry.access), access);
@@ -406,7 +406,11 @@ impl Pair {
         } else {
             assert_eq!(expired as usize, budget);
         }
-        let next = self.shard.draw_soonest().and_then(|drawn| drawn.expire_at);
+        let next = self
+            .shard
+            .draws()
+            .soonest()
+            .and_then(|drawn| drawn.expire_at);
         let all = self.model.iter().flat_map(|items| items.values());
         assert!(more || next == all.filter_map(|item| item.expire_at).min());
     }

@@ -97,7 +97,7 @@ impl Pair {
             let other = self.below(4) == 0;
             writes.push((stamp, if other { self.value() } else { value }));
         }
-        let known = self.quick.recent.knows(key.hash) && !self.quick.env.observers.any();
+        let known = self.quick.data.recent.knows(key.hash) && !self.quick.data.env.observers.any();
         if self.below(2) == 0 {
             self.set_each(db, key, &writes);
             return;
@@ -110,15 +110,16 @@ impl Pair {
             self.quick
                 .put_register(db, key, (*stamp, is_shared), value, now);
             self.slow
+                .data
                 .put_register_anew((db, key), keyed, *stamp, value, now);
         }
-        self.short += u64::from(known && self.quick.recent.knows(key.hash));
+        self.short += u64::from(known && self.quick.data.recent.knows(key.hash));
     }
 
     /// Like commands, one of which finds no remembered places.
     fn set_each(&mut self, db: usize, key: Key<'_>, writes: &[(Stamp, Vec<u8>)]) {
         for &(stamp, ref value) in writes {
-            self.slow.recent = Default::default();
+            self.slow.data.recent = Default::default();
             for shard in [&mut self.quick, &mut self.slow] {
                 shard.begin_lattice(Writer { stamp });
                 let value = NewValue::Copy(value);
@@ -148,8 +149,8 @@ impl Pair {
         let quick = self.quick.merge(db, key, Tag::Register, &chunk, now);
         let slow = merging::merge_chunk(&mut self.slow.at(db, key, now), Tag::Register, &chunk);
         if slow == Ok(true) {
-            self.slow.env.counters.changes += 1;
-            self.slow.env.observers.touch(key, db as u8);
+            self.slow.data.env.counters.changes += 1;
+            self.slow.data.env.observers.touch(key, db as u8);
         }
         assert_eq!(quick, slow, "{chunk:?}");
     }
@@ -293,7 +294,7 @@ fn commands_find_the_place_of_a_key_that_was_written_lately() {
         shard.end_lattice();
         // The first write over another is the first that is noted.
         if time > 1 {
-            let place = shard.recent.place(key.hash);
+            let place = shard.data.recent.place(key.hash);
             assert!(place.may_be(key));
             assert_eq!(place.entry, 1, "it was not looked up anew");
         }

@@ -147,7 +147,7 @@ fn a_large_snapshot_survives_growth_shrink_and_compaction() {
                 let name = rng.below(KEYS * 2).to_be_bytes();
                 let key = shard.key(&name);
                 match (rng.below(8), round % 2) {
-                    (0..5, 0) => drop(shard.take(2, key, NOW)),
+                    (0..5, 0) => drop(shard.at(2, key, NOW).take()),
                     (0..5, _) | (5, 0) => {
                         put(&mut shard, 2, rng.below(KEYS * 2), &[2; 60]);
                     }
@@ -165,11 +165,11 @@ fn a_large_snapshot_survives_growth_shrink_and_compaction() {
                 ..NOW
             };
             shard.expire_step(later, 20);
-            backlog = backlog.max(shard.env.snapshot.backlog_bytes());
+            backlog = backlog.max(shard.data.env.snapshot.backlog_bytes());
             steps += 1;
             part.clear();
             let more = shard.snapshot_step(2048, &mut part);
-            assert_eq!(shard.env.snapshot.backlog_bytes(), 0);
+            assert_eq!(shard.data.env.snapshot.backlog_bytes(), 0);
             out.extend_from_slice(&part);
             if !more {
                 break;
@@ -236,5 +236,5 @@ fn a_flushed_database_is_kept_until_it_is_written() {
     assert_eq!(shard.take_garbage().len(), 1);
     assert!(shard.is_unwinding() && !shard.snapshot().is_running());
     while shard.snapshot_step(1, &mut out) {}
-    assert!(!shard.env.observers.any() && !shard.is_unwinding());
+    assert!(!shard.data.env.observers.any() && !shard.is_unwinding());
 }

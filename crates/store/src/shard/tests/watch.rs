@@ -57,7 +57,13 @@ fn every_change_of_a_key_touches_it_and_nothing_else_does() {
             |_| ()
         )));
         assert_eq!(touches(there, |s| s.remove(0, key(s), at(1))), there);
-        assert_eq!(touches(there, |s| s.take(0, key(s), at(1))), there);
+        assert_eq!(
+            touches(there, |s| {
+                let key = key(s);
+                s.at(0, key, at(1)).take()
+            }),
+            there
+        );
         assert_eq!(
             touches(there, |s| s.set_expire_at(0, key(s), None, at(1))),
             there
@@ -72,7 +78,11 @@ fn every_change_of_a_key_touches_it_and_nothing_else_does() {
         }));
         assert!(touches(there, |s| {
             set(s, 0, b"other", ExpirySetting::Clear);
-            let entry = s.take(0, other(s), at(1)).expect("there");
+            let entry = {
+                let key = other(s);
+                s.at(0, key, at(1)).take()
+            }
+            .expect("there");
             s.insert_entry(0, key(s), entry, at(1));
         }));
         assert!(!touches(there, |s| {
@@ -134,6 +144,6 @@ fn watchers_come_and_go_apart_from_each_other() {
     );
     shard.observers_mut().unwatch(A);
     shard.observers_mut().unwatch(A);
-    assert!(!shard.env.observers.any());
+    assert!(!shard.data.env.observers.any());
     assert_eq!(shard.observers().watches().watchers(), 0);
 }
