@@ -103,7 +103,7 @@ impl Front {
                     self.send_to(now, no, Class::Request, Body::EndWaits(ends), fx);
                 }
                 Action::Waits(header) => {
-                    if !self.begin_wait(&header, fx) {
+                    if !self.connections.block(&header, fx) {
                         self.forwarding.on_gone(header.conn);
                     }
                 }
@@ -142,7 +142,7 @@ impl Front {
     /// A connection whose request has to be sent again runs no new request until the reply.
     pub(super) fn hold_up(&mut self, conn: ConnId, fx: &mut Effects<Message>) {
         if !is_job(conn) && self.connection(conn).is_some() {
-            self.suspend(conn, Suspended::Barrier, fx);
+            self.connections.suspend(conn, Suspended::Barrier, fx);
         }
     }
 }

@@ -270,8 +270,9 @@ impl Front {
     /// ([`Front::forward_late`]). So that none is overtaken, their connections run no new ones.
     fn hold_up_under_way(&mut self, fx: &mut Effects<Message>) {
         let all = self.connections.iter();
-        let waits = all
-            .filter(|connection| connection.door() == Door::Plain && !connection.slots.is_empty());
+        let waits = all.filter(|connection| {
+            connection.door() == Door::Plain && !connection.replies.is_empty()
+        });
         let waits: Vec<ConnId> = waits.map(|connection| connection.id).collect();
         for conn in waits {
             self.hold_up(conn, fx);

@@ -13,7 +13,8 @@
 use super::links::Links;
 use super::way::{Way, Within};
 use crate::front::Front;
-use crate::front::connection::{Connection, ParsedKey};
+use crate::front::connection::Connection;
+use crate::front::lookahead::ParsedKey;
 use crate::front::turn::Request;
 use rufous_base::slot::slot_of;
 use rufous_base::{Args, ConnId, Origin};

@@ -10,7 +10,7 @@ use super::way::Way;
 use super::words;
 use crate::command::Dispatch;
 use crate::front::blocked::end_of;
-use crate::front::connection::{ParsedKey, What};
+use crate::front::lookahead::{ParsedKey, What};
 use crate::front::turn::Request;
 use crate::front::{Front, Message, parse};
 use rufous_base::limits::MADE_FOR_NODES;
@@ -113,7 +113,7 @@ impl Front {
         let failure = if !is_on_keys && !is_wide(spec) || blocks {
             format!("ERR '{}' is not taken from other nodes", spec.name).into()
         } else if self.refuses_while_loading(spec) {
-            self.loading_failure()
+            self.shared.loading.failure()
         } else {
             self.refused_on_lattice(spec, args)?
         };
@@ -166,7 +166,7 @@ impl Front {
     ) {
         let spec = self.table.spec(header.command);
         let failure = match self.refuses_while_loading(spec) {
-            true => Some(self.loading_failure()),
+            true => Some(self.shared.loading.failure()),
             false => self.refused_on_lattice(spec, &args),
         };
         if let Some(failure) = failure {

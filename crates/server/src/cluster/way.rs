@@ -6,9 +6,9 @@ use super::redirect::Door;
 use super::split::can_split;
 use super::words;
 use crate::front::Front;
-use crate::front::connection::{ParsedKey, Suspended, What};
+use crate::front::connection::Suspended;
+use crate::front::lookahead::{ParsedKey, What};
 use crate::front::turn::Request;
-use rufous_base::limits::ROUTE_PATIENCE_US;
 use rufous_base::slot::slot_of;
 use rufous_base::{Args, Now};
 pub(crate) use rufous_cluster::way::Way;
@@ -113,21 +113,12 @@ impl Front {
         }
         match way {
             Way::None(_) => {
-                let known = connection.way_until_us;
-                let until_us = match known {
-                    // A request behind one that waited in vain waits no longer than that one.
-                    Some(until_us) if now.mono_us < until_us + ROUTE_PATIENCE_US => until_us,
-                    _ => now.mono_us + ROUTE_PATIENCE_US,
-                };
-                connection.way_until_us = Some(until_us);
-                if now.mono_us >= until_us {
-                    return None;
-                }
+                let until_us = connection.wait_for_way(now)?;
                 self.forwarding.wake_by(until_us);
                 Some(Suspended::NoWay { news, until_us })
             }
             _ => {
-                connection.way_until_us = None;
+                connection.has_way();
                 crowded.map(Suspended::Crowded)
             }
         }

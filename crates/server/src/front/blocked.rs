@@ -6,10 +6,9 @@
 //! that its end is noticed, and it resumes when data arrives, on timeout, by `CLIENT UNBLOCK`, or
 //! when the node stops.
 
-use super::connection::Connection;
 use super::{Front, Message};
 use crate::cluster::jobs::is_job;
-use rufous_base::{Args, Close, ConnId, Effects, Now, Output};
+use rufous_base::{Args, ConnId, Effects, Now, Output};
 use rufous_cluster::forward::error_of;
 use rufous_cluster::serving::MayNot;
 use rufous_command::{Failure, Flags, Reply, Spec, blocking};
@@ -17,9 +16,6 @@ use rufous_kernel::Header;
 use rufous_kernel::worker::WaitEnd;
 use rufous_wire::message::How;
 use std::borrow::Cow;
-
-/// A waiting client that has sent this many bytes is no longer read.
-const INPUT_WHILE_BLOCKED: usize = 64 << 10;
 
 /// The reply to a waiting client of another node when this node stops.
 const STOPPING: &str = "UNBLOCKED the node that has the key is shutting down";
@@ -38,34 +34,6 @@ pub(crate) fn end_of(how: How) -> WaitEnd {
     error_of(how).map_or(WaitEnd::TimedOut, error)
 }
 
-/// A client begins to wait. False if it is closed, or has stopped sending.
-fn begin(connection: Option<&mut Connection>, header: &Header, fx: &mut Effects<Message>) -> bool {
-    let Some(connection) = connection else {
-        return false;
-    };
-    if connection.closing || connection.ended {
-        fx.closes.push((connection.id, Close::Now));
-        return false;
-    }
-    connection.blocked = Some(header.seq);
-    fx.holds.push((connection.id, false));
-    true
-}
-
-impl Connection {
-    /// Whether it has sent as much as is read from a waiting client.
-    pub(super) fn has_sent_enough(&self) -> bool {
-        self.blocked.is_some() && self.held.len() > INPUT_WHILE_BLOCKED
-    }
-
-    /// The reply to its request `seq` is ready.
-    pub(super) fn unblock(&mut self, seq: u32) {
-        if self.blocked == Some(seq) {
-            self.blocked = None;
-        }
-    }
-}
-
 /// Clients of this node.
 impl Front {
     /// Keeps the time until which a blocking command waits, wherever its keys are by then.
@@ -78,19 +46,13 @@ impl Front {
         }
     }
 
-    /// The client of a request begins to wait for data, here or at another node. False if it is
-    /// gone.
-    pub(crate) fn begin_wait(&mut self, header: &Header, fx: &mut Effects<Message>) -> bool {
-        begin(self.connections.get(header.conn), header, fx)
-    }
-
     /// A request that was submitted to the kernel waits for data.
     pub(super) fn on_waits(&mut self, header: &Header, fx: &mut Effects<Message>) {
         if is_job(header.conn) {
             return self.on_job_waits(header.conn);
         }
         self.forwarding.on_waits_here(header);
-        if !self.begin_wait(header, fx) {
+        if !self.connections.block(header, fx) {
             self.kernel.end_wait(header.conn, WaitEnd::Gone);
         }
     }
@@ -132,7 +94,7 @@ impl Front {
 
     /// A stopping node ends all waits for data.
     pub(super) fn end_waits_to_stop(&mut self, now: Now, fx: &mut Effects<Message>) {
-        let stops = self.stopping || self.farewell.has_begun();
+        let stops = self.stop.has_begun() || self.farewell.has_begun();
         if stops {
             self.forwarding.on_stops_soon();
         }

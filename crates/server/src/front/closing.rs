@@ -1,9 +1,9 @@
 //! Closing connections, and which connections are clients.
 
+use super::Front;
 use super::connection::Connection;
 use super::session::Session;
-use super::{Front, Message};
-use rufous_base::{Close, Effects, Now};
+use rufous_base::Now;
 
 impl Session<'_> {
     /// Closes the connection of the running request, once that request and all earlier ones are
@@ -28,13 +28,6 @@ impl Front {
     pub(super) fn is_quiet(&self) -> bool {
         self.kernel.waiting() == 0
             && self.gathers.is_empty()
-            && self.connections().all(|c| c.slots.is_empty())
-    }
-}
-
-/// After a pending reply has arrived: closes the connection if it was the last one.
-pub(super) fn close_if_last(connection: &Connection, fx: &mut Effects<Message>) {
-    if connection.closing && connection.slots.is_empty() {
-        fx.closes.push((connection.id, Close::AfterReplies));
+            && self.connections().all(|c| c.replies.is_empty())
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Cron {
     idle_checked_us: u64,
     /// Writes of lattice keys are refused, as clocks lead too far.
     clocks_lead: bool,
+    /// Active expiry is off (`DEBUG SET-ACTIVE-EXPIRE`).
+    keeps_expired: bool,
     sample: Sample,
 }
 
@@ -52,6 +54,11 @@ impl Cron {
     pub(crate) fn set_wake_us(&mut self, at: u64) {
         self.wake_us = at;
     }
+
+    /// Switches active expiry on or off.
+    pub(super) fn expire(&mut self, expires: bool) {
+        self.keeps_expired = !expires;
+    }
 }
 
 impl Front {
@@ -62,8 +69,9 @@ impl Front {
         // Nothing may change before the log has begun.
         let may_change = !self.durability.loading;
         self.kernel.end_due_waits(now);
-        let expiring =
-            may_change && self.expire && self.kernel.shard.expire_step(now, EXPIRE_BUDGET);
+        let expiring = may_change
+            && !self.cron.keeps_expired
+            && self.kernel.shard.expire_step(now, EXPIRE_BUDGET);
         let evicting = may_change && self.kernel.evict_step(now);
         // Expiry and eviction make the holes that compaction fills: so compaction runs after them.
         let tidying = !expiring && !evicting && self.kernel.maintain_step(MAINTAIN_BUDGET);

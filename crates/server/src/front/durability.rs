@@ -2,7 +2,7 @@
 //! of commands go to the kernel's keeper, and its results go to commands, metrics and the process
 //! log.
 
-use super::connection::{Connection, Slot};
+use super::connection::Connection;
 use super::durable_info::{fill, note_loaded, pinned, settings};
 use super::persistence::{Asked, PersistenceInfo, SaveAnswer, SaveOrder};
 use super::slices::Slices;
@@ -112,7 +112,7 @@ impl Front {
         self.kernel
             .take_messages(|to, message| fx.messages.push((to, Message::Kernel(message))));
         self.deliver_save_answers(fx);
-        fx.messages.append(&mut self.outgoing);
+        self.out.take_messages(fx);
         self.wake_for_durability(now, fx);
         if released {
             // What waited for these replies goes on in the next turn.
@@ -123,7 +123,7 @@ impl Front {
 
     /// Whether no client is served.
     fn hurries(&self) -> bool {
-        self.stopping || self.durability.loading
+        self.stop.has_begun() || self.durability.loading
     }
 
     fn wake_for_durability(&mut self, now: Now, fx: &mut Effects<Message>) {
@@ -148,7 +148,7 @@ impl Front {
         self.kernel.look_after_saving(now);
         self.deliver_outcomes(fx);
         self.answer_switch();
-        if self.stopping {
+        if self.stop.has_begun() {
             let bytes = self.kernel.durable_figures().snapshot_bytes;
             let before = std::mem::replace(&mut self.durability.told_bytes, bytes);
             if bytes > before {
@@ -215,10 +215,7 @@ impl Front {
     /// Closes connections with replies that are ready but wait for earlier ones: what they report
     /// may not be committed, and their turn is over.
     fn lose_late_replies(&mut self, until: Until) {
-        let late = |c: &&Connection| {
-            let waits = until == Until::Logged || c.waits_for_copies();
-            waits && c.slots.iter().any(|s| matches!(s, Slot::Late { .. }))
-        };
+        let late = |c: &&Connection| c.replies.has_late(until);
         let all: Vec<_> = self.connections().filter(late).map(|c| c.id).collect();
         all.into_iter()
             .for_each(|id| self.connections.close_now(id));

@@ -14,9 +14,10 @@ use crate::command::server::info::figures::{Figures as Info, Keyspace};
 use crate::command::server::memory::Usage;
 use rufous_base::Now;
 use rufous_base::limits::DATABASES;
-use rufous_kernel::evict;
+use rufous_command::DataCommands;
 use rufous_kernel::replicate::replicas;
 use rufous_kernel::shard::{Counters as ShardCounters, Memory};
+use rufous_kernel::{Worker, evict};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -103,6 +104,22 @@ impl Board {
     }
 }
 
+/// The kernel's counters when statistics were last reset.
+#[derive(Debug, Default)]
+pub(super) struct Base {
+    shard: ShardCounters,
+    evictions: evict::Counters,
+}
+
+impl Base {
+    pub(super) fn of(kernel: &Worker<DataCommands>) -> Self {
+        Self {
+            shard: kernel.shard.counters(),
+            evictions: kernel.evictions(),
+        }
+    }
+}
+
 impl Local<'_> {
     /// What `INFO` shows of the worker.
     pub(crate) fn info(&self, now: Now) -> Info {
@@ -128,18 +145,18 @@ impl Local<'_> {
             longest_input: front.clients().map(|c| c.held.len()).max().unwrap_or(0),
             longest_output: front
                 .clients()
-                .map(|c| c.late.bytes.len())
+                .map(|c| c.replies.late_bytes())
                 .max()
                 .unwrap_or(0),
             memory: self.usage(),
             counters: front.counters.clone(),
             commands: self.command_stats(),
             per_second: front.commands_per_second(),
-            expired: counted.expired - front.shard_base.expired,
-            evicted: front.kernel.evictions().evicted - front.evict_base.evicted,
+            expired: counted.expired - front.base.shard.expired,
+            evicted: front.kernel.evictions().evicted - front.base.evictions.evicted,
             changes: counted.changes,
-            hits: counted.hits - front.shard_base.hits,
-            misses: counted.misses - front.shard_base.misses,
+            hits: counted.hits - front.base.shard.hits,
+            misses: counted.misses - front.base.shard.misses,
             keyspace: std::array::from_fn(|db| Keyspace {
                 keys: shard.listed_len(db),
                 expires: shard.listed_expiring_len(db),
@@ -156,7 +173,7 @@ impl Local<'_> {
     pub(crate) fn usage(&self) -> Usage {
         let front = &*self.front;
         let per_client =
-            |c: &Connection| size_of::<Connection>() + c.input_bytes() + c.late.bytes.capacity();
+            |c: &Connection| size_of::<Connection>() + c.held.capacity() + c.replies.capacity();
         Usage {
             data: front.kernel.memory(),
             charged: front.kernel.shard.charged(),

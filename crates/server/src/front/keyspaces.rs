@@ -1,7 +1,7 @@
 //! Keyspaces in the front: changes of their table, declaration of those in the configuration file,
 //! and refusal of commands that lattice keys do not support.
 
-use super::connection::{ParsedKey, What};
+use super::lookahead::{ParsedKey, What};
 use super::persistence::COORDINATOR;
 use super::session::Session;
 use super::turn::Request;
@@ -59,25 +59,10 @@ impl Front {
         is_more: bool,
         args: &Args<'_>,
     ) {
-        if self.splits && (is_more || self.find_until(request, spec, args) == Until::Passed) {
-            self.wait_for_copies(request.conn);
-        }
-    }
-
-    fn wait_for_copies(&mut self, conn: ConnId) {
-        if let Some(connection) = self.connections.get(conn) {
-            connection.wait_for_copies();
-        }
-    }
-
-    /// Notes whether some replies wait for the log alone. Until that is known, all wait for copies
-    /// as well.
-    #[inline]
-    pub(super) fn note_splits(&mut self) {
-        if self.splits != self.kernel.splits() {
-            self.splits = self.kernel.splits();
-            let all = self.connections.iter_mut();
-            all.for_each(|connection| connection.wait_for_copies());
+        if self.connections.splits()
+            && (is_more || self.find_until(request, spec, args) == Until::Passed)
+        {
+            self.connections.wait_for_copies(request.conn);
         }
     }
 
@@ -220,9 +205,7 @@ impl Front {
                 Err(why) => not_declared(&name, &why),
             }
         }
-        for worker in 1..self.kernel.placement().workers() {
-            self.tell(WorkerId(worker as u16), |front, _| front.end_declaring());
-        }
+        self.out.tell_others(|front, _| front.end_declaring());
         self.end_declaring();
     }
 

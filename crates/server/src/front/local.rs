@@ -5,6 +5,7 @@
 
 use super::Front;
 use super::connection::Connection;
+use super::figures::Base;
 use super::guesses;
 use super::latency::LatencyLog;
 use super::session::Pause;
@@ -154,7 +155,7 @@ impl Local<'_> {
 
     /// Whether active expiry is on (`DEBUG SET-ACTIVE-EXPIRE`).
     pub fn expire_by_itself(&mut self, expire: bool) {
-        self.front.expire = expire;
+        self.front.cron.expire(expire);
     }
 }
 
@@ -206,7 +207,7 @@ impl Local<'_> {
     /// Stops sending `MONITOR` lines to the connection.
     pub fn end_monitor(&mut self, conn: ConnId) {
         self.front.shared.monitors_changed(-1);
-        self.front.pushes.retain(|(to, _)| *to != conn);
+        self.front.out.unpush(conn);
     }
 
     /// A client at this address, `ip:port`, has sent a wrong password.
@@ -229,11 +230,11 @@ impl Local<'_> {
 /// Statistics.
 impl Local<'_> {
     pub fn slow(&mut self) -> &mut SlowLog {
-        &mut self.front.slow
+        &mut self.front.timing.slow
     }
 
     pub fn latency(&mut self) -> &mut LatencyLog {
-        &mut self.front.latency
+        &mut self.front.timing.latency
     }
 
     pub fn command_stats(&self) -> Vec<CommandStats> {
@@ -249,13 +250,8 @@ impl Local<'_> {
         let front = &mut *self.front;
         let stats = front.kernel.stats_mut().iter_mut();
         stats.for_each(|stats| *stats = CommandStats::default());
-        // The number of suspended connections is bookkeeping, not a statistic.
-        front.counters = Counters {
-            suspended: front.counters.suspended,
-            ..Counters::default()
-        };
-        front.shard_base = front.kernel.shard.counters();
-        front.evict_base = front.kernel.evictions();
+        front.counters = Counters::default();
+        front.base = Base::of(&front.kernel);
     }
 }
 
@@ -281,17 +277,17 @@ impl Local<'_> {
     /// Tells the driver of a changed `maxclients`.
     pub fn announce_maxclients(&mut self) {
         let most = self.front.config.maxclients;
-        self.front.node.push(NodeEffect::MaxClients(most));
+        self.front.out.ask_driver(NodeEffect::MaxClients(most));
     }
 
     /// Blocks the worker after the request (`DEBUG SLEEP`).
     pub fn stall(&mut self, us: u64) {
-        self.front.stall_us = us;
-        self.front.node.push(NodeEffect::Stall(us));
+        self.front.timing.on_stall(us);
+        self.front.out.ask_driver(NodeEffect::Stall(us));
     }
 
     pub fn shut_down(&mut self) {
-        self.front.node.push(NodeEffect::Shutdown);
+        self.front.out.ask_driver(NodeEffect::Shutdown);
     }
 
     /// Keeps files for a backup as long as the connection lives.

@@ -1,7 +1,7 @@
 //! Clients that watch every command (`MONITOR`).
 
 use super::{Front, secret};
-use rufous_base::{Args, ConnId, Now, WorkerId};
+use rufous_base::{Args, ConnId, Now};
 use rufous_command::{Flags, Spec};
 
 /// Arguments longer than this are cut in the stream.
@@ -21,19 +21,13 @@ impl Front {
         };
         let line = line(now, connection.db, &connection.info.peer, spec, args);
         self.send_to_monitors(&line);
-        let here = self.id();
-        for worker in (0..self.shared.workers)
-            .map(|w| WorkerId(w as u16))
-            .filter(|w| *w != here)
-        {
-            let line = line.clone();
-            self.tell(worker, move |front, _| front.send_to_monitors(&line));
-        }
+        self.out
+            .tell_others(move |front, _| front.send_to_monitors(&line));
     }
 
     fn send_to_monitors(&mut self, line: &[u8]) {
         for connection in self.connections.iter().filter(|c| c.monitor) {
-            self.pushes.push((connection.id, line.to_vec()));
+            self.out.push(connection.id, line.to_vec());
         }
     }
 }

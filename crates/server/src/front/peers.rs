@@ -2,8 +2,7 @@
 
 use super::{Front, Message};
 use crate::cluster::links::Links;
-use rufous_base::limits::{LEFT_PATIENCE_US, STOP_PATIENCE_US};
-use rufous_base::{Effects, Now, Until, WorkerId};
+use rufous_base::{Effects, Now, Until};
 use rufous_cluster::alike;
 use rufous_kernel::worker::{Letter, Place, Posted};
 use rufous_mapping::{Mapping, NodeNo};
@@ -91,25 +90,18 @@ impl Front {
         self.deliver_outcomes(fx);
     }
 
-    /// Whether the node stops, and has waited as long as it may for other nodes. When it has left the
-    /// coordinator these replace it, and do not answer for the chains that it knows any more.
+    /// Whether the node stops, and has waited as long as it may for other nodes.
     pub(crate) fn has_waited_to_stop(&self, now: Now) -> bool {
-        let is_left = |links: &Links| links.connected().next().is_none();
-        let patience_us = if self.links().is_some_and(is_left) {
-            LEFT_PATIENCE_US
-        } else {
-            STOP_PATIENCE_US
-        };
-        let until_us = self.stop_us + patience_us;
-        let left_us = self.left_us.map(|us| us + LEFT_PATIENCE_US);
-        self.stopping && now.mono_us >= left_us.unwrap_or(until_us).min(until_us)
+        let is_alone = |links: &Links| links.connected().next().is_none();
+        self.stop
+            .has_waited(now, self.links().is_some_and(is_alone))
     }
 
     /// A stopping node has waited long enough for other nodes: gives up what waits for them.
     pub(crate) fn give_up_others(&mut self, now: Now, fx: &mut Effects<Message>) {
         let cluster = self.shared.cluster.as_ref();
-        if self.stopping && cluster.is_some_and(|cluster| cluster.has_left()) {
-            self.left_us.get_or_insert(now.mono_us);
+        if self.stop.has_begun() && cluster.is_some_and(|cluster| cluster.has_left()) {
+            self.stop.on_left(now);
         }
         if !self.has_waited_to_stop(now) {
             return;
@@ -144,13 +136,10 @@ impl Front {
             // The result of these is unknown.
             fx.abandon(Until::Passed);
         }
-        if !self.parted {
-            self.parted = true;
+        if self.stop.on_parted() {
             self.shared.part_from_peers();
             // Others may wait for this one alone.
-            let (own, workers) = (self.id(), self.kernel.placement().workers());
-            let all = (0..workers).map(|worker| WorkerId(worker as u16));
-            let others = all.filter(|worker| *worker != own);
+            let others = self.out.place().others();
             let wakes = others.map(|worker| (worker, Message::Tell(Box::new(|_, _| {}))));
             fx.messages.extend(wakes);
         }

@@ -6,12 +6,11 @@
 //! [`Front::take_save_orders`] and answers each once, at once or much later, with
 //! [`Front::answer_save`].
 
-use super::gather::Answer;
 use super::local::Local;
 use super::session::Session;
 use super::{Front, Message};
 use rufous_base::{ConnId, Effects, Now, WorkerId};
-use rufous_command::Reply;
+use rufous_command::{Failure, Reply};
 use rufous_kernel::durable::Manifest;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -197,6 +196,12 @@ impl Loading {
             .min(self.total_bytes())
     }
 
+    /// The reply to requests meanwhile.
+    pub(crate) fn failure(&self) -> Failure {
+        let percent = self.percent();
+        format!("LOADING Rufous is loading the dataset in memory ({percent} % so far)").into()
+    }
+
     /// In percent; 100 if there is nothing to load.
     pub fn percent(&self) -> u64 {
         let total = u128::from(self.total_bytes());
@@ -359,9 +364,7 @@ impl Front {
         if asked.from == self.id() {
             self.persistence.answers.push((gather, answer));
         } else {
-            let answer: Answer = Box::new(answer);
-            self.outgoing
-                .push((asked.from, Message::Answered { gather, answer }));
+            self.out.answer(asked.from, gather, Box::new(answer));
         }
     }
 
@@ -375,9 +378,10 @@ impl Front {
         if from == COORDINATOR {
             self.persistence.orders.push_back(asked);
         } else {
-            self.tell(COORDINATOR, move |front: &mut Front, _: Now| {
-                front.persistence.orders.push_back(asked);
-            });
+            self.out
+                .tell(COORDINATOR, move |front: &mut Front, _: Now| {
+                    front.persistence.orders.push_back(asked);
+                });
         }
     }
 

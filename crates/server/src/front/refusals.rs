@@ -1,13 +1,21 @@
 //! Requests that are refused: unknown commands, and commands that may not run now.
 
-use super::connection::What;
+use super::lookahead::What;
 use super::turn::Request;
 use super::{Front, Message};
 use crate::command::connection::quiet;
 use rufous_base::{Args, Effects};
-use rufous_command::{Failure, Reply};
+use rufous_command::{Failure, Flags, Reply, Spec};
 
 impl Front {
+    /// Whether a request has to be refused because the data is not loaded yet. A client that was
+    /// served by the first worker that is ready could meet one that is not by its next connection.
+    #[inline]
+    pub(crate) fn refuses_while_loading(&self, spec: &Spec) -> bool {
+        let loads = self.durability.loading || self.declared.is_awaited();
+        (loads || self.shared.loading.is_loading()) && !spec.flags.has(Flags::LOADING)
+    }
+
     /// Why a request that names no runnable command is refused.
     pub(crate) fn refusal(&mut self, what: What, args: &Args<'_>, errors: &[String]) -> Failure {
         match what {
@@ -66,7 +74,7 @@ impl Front {
         let Some(connection) = self.connections.get(request.conn) else {
             return;
         };
-        connection.begin_request();
+        connection.replies.on_request();
         Reply::new(&mut fx.output, connection.resp3).error(failure);
         if let What::Malformed(_) = request.what {
             self.connections.close_after_reply(request.conn);

@@ -229,8 +229,6 @@ impl RequestLimits {
 pub struct Counters {
     pub connections: u64,
     pub rejected_connections: u64,
-    /// Suspended connections (see `Suspended`); a gauge, not a statistic.
-    pub suspended: usize,
     pub error_replies: u64,
     /// Error replies by prefix (`ERR`, `WRONGTYPE`, …).
     pub errors: BTreeMap<String, u64>,

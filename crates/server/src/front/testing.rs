@@ -429,3 +429,18 @@ pub(crate) fn with_args<T>(words: &[&[u8]], f: impl FnOnce(&Args<'_>) -> T) -> T
     }
     f(&Args::new(&bytes, &spans, &mut []))
 }
+
+pub(crate) fn id(slot: u32, generation: u32) -> ConnId {
+    ConnId { slot, generation }
+}
+
+/// A client on this machine.
+pub(crate) fn info() -> ConnInfo {
+    ConnInfo {
+        peer: String::new(),
+        local: String::new(),
+        is_local: true,
+        origin: Origin::Client,
+        certificate: None,
+    }
+}

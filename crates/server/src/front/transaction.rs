@@ -312,7 +312,7 @@ impl Front {
             if owner == self.id() {
                 self.kernel.shard.observers_mut().unwatch(watcher);
             } else {
-                self.tell(owner, move |front, _| {
+                self.out.tell(owner, move |front, _| {
                     front.kernel.shard.observers_mut().unwatch(watcher)
                 });
             }

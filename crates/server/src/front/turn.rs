@@ -1,13 +1,13 @@
 //! Running parsed requests: records are fetched into the cache for a whole
 //! batch, then its commands run in order.
 
-use super::connection::{
-    Deferred, Lookahead, NO_BIG, Parsed, ParsedKey, ReplyMode, Slot, Suspended, What,
-};
+use super::connection::Suspended;
+use super::held::Deferred;
 use super::local::Local;
+use super::lookahead::{Lookahead, NO_BIG, Parsed, ParsedKey, What};
 use super::session::Session;
 use super::transaction::apart;
-use super::{Front, Message, bounds, monitor, parse, secret};
+use super::{Front, Message, http, monitor, parse, secret};
 use crate::cluster::way::{Way, Within};
 use crate::command::Dispatch;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
@@ -20,21 +20,17 @@ const LONG_REPLY: usize = 64 * 1024;
 impl Front {
     /// Processes the bytes that the turn received.
     pub(super) fn advance(&mut self, now: Now, bytes: &[u8], fx: &mut Effects<Message>) {
-        if self.lookahead.next >= self.lookahead.parsed.len() {
+        if self.intake.needs_batch() {
             self.run_deferred(now, fx);
-            self.parse_batch(bytes, self.batch_limit);
-            self.warm_batch();
+            self.intake
+                .parse_batch(now, bytes, &mut self.connections, &self.kernel);
         }
         self.run_batch(now, bytes, fx);
     }
 
     fn run_batch(&mut self, now: Now, bytes: &[u8], fx: &mut Effects<Message>) {
-        let mut ahead = std::mem::take(&mut self.lookahead);
-        let mut until = match ahead.alone && ahead.next + 1 < ahead.parsed.len() {
-            // The last command runs in a step of its own, and so is timed on its own.
-            true => ahead.parsed.len() - 1,
-            false => ahead.parsed.len(),
-        };
+        let mut ahead = std::mem::take(&mut self.intake.ahead);
+        let mut until = ahead.until();
         while ahead.next < until {
             let (conn, first) = (ahead.parsed[ahead.next].conn, ahead.next);
             let start = fx.output.mark();
@@ -53,29 +49,24 @@ impl Front {
             {
                 connection.pipelined_us = now.mono_us;
             }
-            self.write(conn, start, fx);
+            self.connections.write(conn, start, fx);
         }
         if ahead.next == ahead.parsed.len() {
-            self.release_held(&ahead);
+            ahead.release_held(&mut self.connections);
         }
-        self.lookahead = ahead;
+        self.intake.ahead = ahead;
     }
 
     /// Logs a command with a long reply, if it was slow. The earlier commands of the same step had
     /// short replies, so nearly all of the step's time was its own.
     fn note_long(&mut self, bytes: &[u8], ahead: &Lookahead, parsed: Parsed) {
-        // Arguments that the command has taken over, or held ones, are not available any more.
-        if parsed.held || parsed.big != NO_BIG {
-            return;
+        let connection = self.connections.get(parsed.conn);
+        if let Some(connection) = connection
+            && let Some(args) = ahead.received(bytes, &parsed)
+        {
+            self.timing
+                .prepare(self.table, parsed.what, &args, connection);
         }
-        let Some(connection) = self.connections.get(parsed.conn) else {
-            return;
-        };
-        let buf = bytes.get(parsed.base..).unwrap_or_default();
-        let spans = &ahead.spans[parsed.spans.0 as usize..parsed.spans.1 as usize];
-        let args = Args::new(buf, spans, &mut []);
-        self.slow
-            .prepare(self.table, parsed.what, &args, connection);
     }
 
     fn run_parsed(
@@ -93,7 +84,7 @@ impl Front {
             return;
         }
         let held = if parsed.held {
-            std::mem::take(&mut connection.held)
+            std::mem::take(&mut connection.held.bytes)
         } else {
             Vec::new()
         };
@@ -102,6 +93,7 @@ impl Front {
         } else {
             bytes.get(parsed.base..).unwrap_or_default()
         };
+        let is_timed = self.intake.times(ahead);
         let spans = &ahead.spans[parsed.spans.0 as usize..parsed.spans.1 as usize];
         let big = match parsed.big {
             NO_BIG => &mut [][..],
@@ -109,12 +101,13 @@ impl Front {
         };
         let args = Args::new(buf, spans, big);
         // Also if the connection need not wait any more: its deferred requests run first.
-        if connection.suspended.is_some() || !connection.deferred.is_empty() {
-            connection.defer(parsed.what, parsed.quiet, args, &ahead.errors);
+        if connection.suspended.is_some() || connection.held.has_deferred() {
+            let header = connection.header(0, parsed.quiet, None);
+            let errors = &ahead.errors;
+            connection.held.defer(parsed.what, header, args, errors);
         } else {
-            let timed = ahead.alone || self.batch_limit == 1;
-            if timed && ahead.next == ahead.parsed.len() {
-                self.slow
+            if is_timed {
+                self.timing
                     .prepare(self.table, parsed.what, &args, connection);
             }
             let keys = &ahead.keys[parsed.keys.0 as usize..parsed.keys.1 as usize];
@@ -130,32 +123,18 @@ impl Front {
         if parsed.held
             && let Some(connection) = self.connections.get(parsed.conn)
         {
-            connection.held = held;
-        }
-    }
-
-    /// Frees held bytes whose requests have run.
-    fn release_held(&mut self, ahead: &Lookahead) {
-        let mut last = None;
-        for parsed in ahead.parsed.iter().filter(|p| p.held) {
-            if last == Some(parsed.conn) {
-                continue;
-            }
-            last = Some(parsed.conn);
-            if let Some(connection) = self.connections.get(parsed.conn) {
-                connection.release_held();
-            }
+            connection.held.bytes = held;
         }
     }
 
     /// Runs requests that were parsed before their connection had to wait.
     fn run_deferred(&mut self, now: Now, fx: &mut Effects<Message>) {
-        while let Some(id) = self.next_deferred() {
+        while let Some(id) = self.intake.next_deferred(&mut self.connections) {
             let start = fx.output.mark();
             while let Some(connection) = self.connections.get(id)
                 && connection.suspended.is_none()
                 && !connection.closing
-                && let Some(deferred) = connection.deferred.pop_front()
+                && let Some(deferred) = connection.held.next_deferred()
             {
                 match deferred {
                     Deferred::Malformed(text) => {
@@ -173,7 +152,7 @@ impl Front {
                     }
                 }
             }
-            self.write(id, start, fx);
+            self.connections.write(id, start, fx);
         }
     }
 
@@ -226,12 +205,12 @@ impl Front {
         let Some(connection) = self.connections.get(request.conn) else {
             return;
         };
-        connection.begin_request();
+        connection.replies.on_request();
         let stranger = !connection.authenticated && !spec.flags.has(Flags::NO_AUTH);
         if stranger || loading {
             let failure = match stranger {
                 true => Failure::from("NOAUTH Authentication required."),
-                false => self.loading_failure(),
+                false => self.shared.loading.failure(),
             };
             return self.reject(&request, id, &failure, fx);
         }
@@ -319,8 +298,9 @@ impl Front {
         fx: &mut Effects<Message>,
     ) {
         if let Some(connection) = self.connections.get(request.conn) {
-            connection.defer_first(request.quiet, args);
-            self.suspend(request.conn, why, fx);
+            let header = connection.header(0, request.quiet, None);
+            connection.held.defer_first(header, args);
+            self.connections.suspend(request.conn, why, fx);
         }
     }
 
@@ -412,52 +392,56 @@ impl Front {
         fx: &mut Effects<Message>,
     ) {
         self.counters.note_reply(&fx.output, mark, fx.output.mark());
-        let Some(connection) = self.connections.get(conn) else {
-            return;
-        };
-        let discard = match connection.reply_mode {
-            ReplyMode::On | ReplyMode::SkipNext => false,
-            ReplyMode::Off => true,
-            ReplyMode::Skipping => {
-                connection.reply_mode = ReplyMode::On;
-                true
-            }
-        };
-        match submitted {
-            Submitted::Done | Submitted::NotHere => {
-                if discard {
-                    return fx.output.truncate(mark);
-                }
-                let written = bounds::written_since(&fx.output, mark);
-                if !connection.slots.is_empty() && written > 0 {
-                    connection.put_late(mark, &mut fx.output);
-                }
-                self.bound_replies(conn, written, fx);
-            }
-            Submitted::Pending | Submitted::Barrier => {
-                let table = self.table;
-                let command = connection.last_command.map(|id| table.spec(id));
-                let is_far = std::mem::take(&mut connection.is_far);
-                let long = is_far || command.is_some_and(bounds::may_answer_long);
-                connection.slots.push_back(Slot::Waiting { discard, long });
-                if submitted == Submitted::Barrier {
-                    self.suspend(conn, Suspended::Barrier, fx);
-                } else if connection.slots.len() >= connection.window(long) {
-                    self.suspend(conn, Suspended::TooManyInFlight, fx);
-                }
-            }
-        }
+        self.connections
+            .on_submitted(conn, submitted, self.table, mark, fx);
     }
 
-    pub(crate) fn suspend(&mut self, conn: ConnId, why: Suspended, fx: &mut Effects<Message>) {
-        let Some(connection) = self.connections.get(conn) else {
-            return;
+    /// Why a request has to wait, if it has to.
+    fn why_waits(
+        &mut self,
+        now: Now,
+        request: &Request<'_>,
+        way: &Way,
+        args: &Args<'_>,
+        guesses: bool,
+    ) -> Option<Suspended> {
+        let What::Command(id) = request.what else {
+            return None;
         };
-        if connection.suspended.is_none() {
-            self.counters.suspended += 1;
-            fx.holds.push((conn, true));
+        let spec = self.table.spec(id);
+        if guesses && let Some(why) = self.holds_guess(now, request.conn) {
+            return Some(why);
         }
-        connection.suspended = Some(why);
+        let held = self.holds_back(now, request, spec, way);
+        held.or_else(|| {
+            let waits = self.apart(now).waits(request, way, args);
+            waits.then_some(Suspended::Barrier)
+        })
+    }
+
+    /// Whether a password waits before it is checked.
+    fn holds_guess(&mut self, now: Now, conn: ConnId) -> Option<Suspended> {
+        let connection = self.connections.get(conn)?;
+        let why = connection.holds_guess(now, &mut self.shared.guesses());
+        self.counters.auth_delayed += u64::from(why.is_some());
+        why
+    }
+
+    /// Drops a connection that speaks HTTP.
+    #[cold]
+    fn turns_away_http(&mut self, now: Now, conn: ConnId, args: &Args<'_>) -> bool {
+        if !http::is_http(args.get(0)) {
+            return false;
+        }
+        if self.http.on_closed(now) {
+            let peer = self.connection(conn).map(|c| c.info.peer.clone());
+            tracing::warn!(
+                peer = peer.as_deref().unwrap_or_default(),
+                "closed a connection that speaks HTTP: possible cross-protocol attack through a browser"
+            );
+        }
+        self.connections.close_now(conn);
+        true
     }
 }
 

@@ -9,7 +9,8 @@ mod watches;
 
 pub(super) use watches::Far;
 
-use super::super::connection::{Connection, What};
+use super::super::connection::Connection;
+use super::super::lookahead::What;
 use super::super::turn::Request;
 use super::super::{Front, Message};
 use super::discarded;
@@ -174,7 +175,7 @@ pub(crate) fn may_overtake(spec: &Spec, connection: &Connection) -> bool {
             || spec.goes_over_slots()
             || spec.deletes_each()
     };
-    !connection.slots.is_empty() && (may() || connection.transaction.is_begun())
+    !connection.replies.is_empty() && (may() || connection.transaction.is_begun())
 }
 
 /// Whether keys that are deleted are few enough for one transaction.
@@ -203,9 +204,9 @@ impl Apart<'_> {
         };
         if spec.flags.has(Flags::DOOR) {
             // Requests behind it are routed in another way, and would overtake the earlier ones.
-            return !connection.slots.is_empty() && self.front.links().is_some();
+            return !connection.replies.is_empty() && self.front.links().is_some();
         }
-        let reads = spec.reads_each() && !connection.slots.is_empty();
+        let reads = spec.reads_each() && !connection.replies.is_empty();
         let may = (may_overtake(spec, connection) || reads) && !connection.queues(spec);
         if !may || connection.transaction.is_begun() {
             return may && self.front.links().is_some();

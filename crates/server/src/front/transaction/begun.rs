@@ -17,7 +17,7 @@ use super::super::connection::Connection;
 use super::super::session::Session;
 use super::Transaction;
 use super::savepoints::Kept;
-use rufous_base::{ConnId, Now, WorkerId};
+use rufous_base::{ConnId, Now};
 use rufous_command::{Failure, Reply};
 use rufous_kernel::replicate::level::{Level, read_committed};
 use rufous_kernel::replicate::transaction::Transaction as Open;
@@ -235,12 +235,8 @@ impl Front {
         let Some(name) = promise else { return };
         self.transactions.promised.remove(&name);
         self.kernel.redeem_of(name);
-        for worker in 0..self.kernel.placement().workers() {
-            let worker = WorkerId(worker as u16);
-            if worker != self.id() {
-                self.tell(worker, move |front, _| front.kernel.redeem_of(name));
-            }
-        }
+        self.out
+            .tell_others(move |front, _| front.kernel.redeem_of(name));
     }
 
     /// Gives up transactions that write at once and have lasted too long.

@@ -1,6 +1,5 @@
 //! Running a transaction's commands, in one step or in several.
 
-use super::super::closing;
 use super::super::local::Local;
 use super::super::session::Session;
 use super::super::{Front, Message};
@@ -288,14 +287,9 @@ impl Front {
             self.deliver_outcomes(fx);
             return;
         }
-        let Some(connection) = self.connections.get(header.conn) else {
-            return;
-        };
-        let start = fx.output.mark();
-        connection.complete(header.seq, &out, (0, 0), out.mark(), &mut fx.output);
-        let until = connection.take_until(self.splits);
-        fx.write_until(header.conn, start, until);
-        closing::close_if_last(connection, fx);
+        let reply = (&out, (0, 0), out.mark());
+        self.connections
+            .on_reply(header.conn, header.seq, reply, fx);
     }
 
     /// Ends a transaction after its last command.
