@@ -55,6 +55,14 @@ impl Cron {
         self.wake_us = at;
     }
 
+    /// Has the driver wake the worker earlier, if this is earlier.
+    pub(super) fn wake_by<M>(&mut self, at: u64, fx: &mut Effects<M>) {
+        if at < self.wake_us {
+            self.wake_us = at;
+            fx.wake_at_us = Some(at);
+        }
+    }
+
     /// Switches active expiry on or off.
     pub(super) fn expire(&mut self, expires: bool) {
         self.keeps_expired = !expires;
@@ -67,7 +75,7 @@ impl Front {
             Local { front: self }.end_pause();
         }
         // Nothing may change before the log has begun.
-        let may_change = !self.durability.loading;
+        let may_change = !self.durability.is_loading();
         self.kernel.end_due_waits(now);
         let expiring = may_change
             && !self.cron.keeps_expired
@@ -86,7 +94,10 @@ impl Front {
             (false, false) => PERIOD_US,
         };
         self.publish_memory();
-        self.tick_durability(now, fx);
+        self.durability.on_tick(now, &mut self.kernel);
+        self.deliver_outcomes(fx);
+        let stops = self.stop.has_begun();
+        fx.node.extend(self.durability.on_ticked(stops, &self.kernel));
         self.tick_peers(now, fx);
         self.give_up_others(now, fx);
         let waits = self.kernel.waits_to_act();

@@ -1,7 +1,8 @@
 //! What commands, metrics and the process log say of durability; and what the kernel is told of the
 //! settings.
 
-use super::persistence::{PersistenceInfo, Pinned};
+use super::orders::Pinned;
+use super::persistence::PersistenceInfo;
 use crate::config::{AppendFsync, Config};
 use rufous_base::Now;
 use rufous_kernel::durable::keeper::{self, Purpose, Schedule};

@@ -162,7 +162,7 @@ impl Local<'_> {
                 expires: shard.listed_expiring_len(db),
                 avg_ttl: shard.avg_ttl(db, now),
             }),
-            persistence: front.persistence_info(),
+            persistence: front.durability.info(&front.kernel),
             replication: front.kernel.replication_figures(),
             grave_bytes: shard.memory().grave_bytes,
             peers: self.peer_figures(),
@@ -225,7 +225,7 @@ impl Front {
             clients: self.connections().filter(|c| !c.info.is_internal()).count(),
             blocked: self.blocked_clients(),
             open_transactions: self.open_transactions(),
-            persistence: self.persistence_info(),
+            persistence: self.durability.info(&self.kernel),
             replication: self.kernel.replication_figures(),
             peers: self.peer_figures(),
         }

@@ -8,6 +8,7 @@ use super::connection::Connection;
 use super::figures::Base;
 use super::guesses;
 use super::latency::LatencyLog;
+use super::orders::SaveOrder;
 use super::session::Pause;
 use super::shared::{Counters, Shared};
 use super::slow::SlowLog;
@@ -292,14 +293,22 @@ impl Local<'_> {
 
     /// Keeps files for a backup as long as the connection lives.
     pub fn keep_pin(&mut self, conn: ConnId, pin: u64) {
-        self.front.keep_pin(conn, pin);
+        if self.front.connection(conn).is_some() {
+            self.front.durability.orders.keep_pin(conn, pin);
+        } else {
+            self.front.order_save(SaveOrder::Unpin(pin), None);
+        }
     }
 
     pub fn forget_pin(&mut self, pin: u64) {
-        self.front.forget_pin(pin);
+        self.front.durability.orders.forget_pin(pin);
     }
 
+    /// When the last snapshot was installed, or the node started.
     pub fn last_save_time_s(&self) -> u64 {
-        self.front.last_save_time_s()
+        match self.front.durability.info.node.last_save_time_s {
+            0 => self.front.shared.started_unix_us / 1_000_000,
+            seconds => seconds,
+        }
     }
 }

@@ -46,6 +46,7 @@ pub mod lookahead;
 #[cfg(test)]
 mod maxmemory_tests;
 pub mod monitor;
+pub mod orders;
 mod outbox;
 mod outcomes;
 pub mod parse;
@@ -68,6 +69,7 @@ pub(crate) mod testing;
 mod tests;
 pub mod transaction;
 pub mod turn;
+mod turn_end;
 
 use crate::cluster::PeerMessage;
 use crate::cluster::front::is_of_peers;
@@ -80,6 +82,7 @@ use connections::{Awaited, Connections};
 use gather::{Answer, Gathers, Question};
 use http::HttpLog;
 use intake::Intake;
+use orders::SaveOrder;
 use outbox::{Outbox, Place};
 use rufous_base::{Actor, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, WorkerId};
 use rufous_cluster::forward::Forwarding;
@@ -139,8 +142,7 @@ pub struct Front {
     pub(crate) out: Outbox,
     http: HttpLog,
     pub(crate) cron: cron::Cron,
-    pub persistence: persistence::Persistence,
-    durability: durability::Durability,
+    pub(crate) durability: durability::Durability,
     declared: keyspaces::Declared,
     /// Sessions with other nodes, if the node is in a cluster: requests sent to them and received
     /// from them.
@@ -177,8 +179,7 @@ impl Front {
             out: Outbox::new(place),
             http: HttpLog::default(),
             cron: cron::Cron::default(),
-            persistence: persistence::Persistence::default(),
-            durability: durability::Durability::default(),
+            durability: durability::Durability::new(id),
             declared: keyspaces::Declared::default(),
             links: None,
             forwarding: Forwarding::default(),
@@ -207,7 +208,7 @@ impl Front {
         if config.requirepass.is_empty() {
             self.connections.authenticate_all();
         }
-        self.configure_durability(&config);
+        self.durability.configure(&config, &mut self.kernel);
         self.config = config;
     }
 
@@ -244,7 +245,9 @@ impl Front {
     }
 
     fn on_closed(&mut self, id: ConnId) {
-        self.release_pins(id);
+        for pin in self.durability.orders.on_closed(id) {
+            self.order_save(SaveOrder::Unpin(pin), None);
+        }
         self.end_wait_of_gone(id);
         if let Some(mut connection) = self.connections.on_closed(id) {
             self.end_transaction_of(&mut connection);
@@ -263,7 +266,7 @@ impl Front {
     ) {
         match message {
             // Nothing may change while data is loaded; a later tick makes room.
-            Message::Kernel(worker::Message::MakeRoom) if self.durability.loading => {}
+            Message::Kernel(worker::Message::MakeRoom) if self.durability.is_loading() => {}
             Message::Kernel(mut message) => {
                 if let worker::Message::Requests(batch) = &mut message {
                     self.timing.prepare_forwarded(self.table, batch);
@@ -349,7 +352,9 @@ impl Actor for Front {
             .on_elapsed(now, elapsed_us, ran, self.out.place());
         self.kernel.look_at_limit();
         self.kernel.look_at_clock(now);
-        self.begin_durability(now);
+        if !self.durability.has_begun() {
+            self.begin(now);
+        }
         match input {
             Input::Opened { conn, info } if is_of_peers(&info) => {
                 self.on_peer_opened(now, conn, info, fx);

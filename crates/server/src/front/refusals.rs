@@ -12,7 +12,7 @@ impl Front {
     /// served by the first worker that is ready could meet one that is not by its next connection.
     #[inline]
     pub(crate) fn refuses_while_loading(&self, spec: &Spec) -> bool {
-        let loads = self.durability.loading || self.declared.is_awaited();
+        let loads = self.durability.is_loading() || self.declared.is_awaited();
         (loads || self.shared.loading.is_loading()) && !spec.flags.has(Flags::LOADING)
     }
 

@@ -86,7 +86,7 @@ impl Rig {
         let front = |w| {
             let mut front =
                 Front::new(WorkerId(w as u16), Arc::clone(&shared), Arc::clone(&config));
-            front.without_disk();
+            front.begin_without_disk();
             front
         };
         Rig {

@@ -1,0 +1,132 @@
+//! The end of a turn, and the first and the last one: what waits for the log and for loading.
+
+use super::connection::Connection;
+use super::durability::Loaded;
+use super::orders::SaveOrder;
+use super::persistence::COORDINATOR;
+use super::{Front, Message};
+use rufous_base::disk::DiskDone;
+use rufous_base::{Effects, NodeEffect, Now, Until};
+
+impl Front {
+    /// The first step.
+    #[cold]
+    pub(super) fn begin(&mut self, now: Now) {
+        self.await_declared();
+        let begun = self.durability.begin(now, &self.config, &mut self.kernel);
+        if begun == Loaded::All {
+            self.begin_declaring();
+        }
+    }
+
+    /// For tests without a disk, whatever the settings say.
+    #[cfg(test)]
+    pub(super) fn begin_without_disk(&mut self) {
+        self.durability.begin_without_disk();
+        self.await_declared();
+        self.begin_declaring();
+    }
+
+    pub(super) fn on_disk(&mut self, now: Now, done: DiskDone, fx: &mut Effects<Message>) {
+        self.kernel.on_disk(now, done);
+        self.deliver_outcomes(fx);
+    }
+
+    pub(super) fn end_turn_durably(&mut self, now: Now, fx: &mut Effects<Message>) {
+        self.take_orders(now);
+        fx.gate = self.kernel.end_turn(now);
+        let released = self.deliver_outcomes(fx);
+        self.farewell.on_turn_end(now, &mut self.connections);
+        let stops = self.stop.has_begun();
+        self.durability.on_turn_end(now, stops, &mut self.kernel);
+        fx.passed = self.kernel.passed();
+        fx.logged = self.kernel.logged();
+        fx.congested = self.kernel.is_congested() || self.peers_are_full();
+        self.kernel.take_disk_requests(&mut fx.disk);
+        self.take_events(now, fx);
+        self.connections.take_closes(fx);
+        self.kernel
+            .take_messages(|to, message| fx.messages.push((to, Message::Kernel(message))));
+        self.deliver_save_answers(fx);
+        self.out.take_messages(fx);
+        let wake = self.durability.wake_us(now, stops, &self.kernel);
+        self.cron.wake_by(wake.unwrap_or(u64::MAX), fx);
+        if released {
+            // What waited for these replies goes on in the next turn.
+            self.cron.set_wake_us(now.mono_us);
+            fx.wake_at_us = Some(now.mono_us);
+        }
+    }
+
+    fn take_events(&mut self, now: Now, fx: &mut Effects<Message>) {
+        for event in self.kernel.take_durable_events() {
+            let kernel = &mut self.kernel;
+            match self.durability.on_event(now, event, kernel, &self.shared) {
+                Loaded::Nothing => {}
+                Loaded::All => self.begin_declaring(),
+                Loaded::Never => fx.node.push(NodeEffect::Shutdown),
+                Loaded::Lost(until) => {
+                    fx.abandon(until);
+                    self.lose_late_replies(until);
+                    self.lose_replies_to_peers(now, fx);
+                }
+            }
+        }
+    }
+
+    /// Closes connections with replies that are ready but wait for earlier ones: what they report
+    /// may not be committed, and their turn is over.
+    fn lose_late_replies(&mut self, until: Until) {
+        let late = |c: &&Connection| c.replies.has_late(until);
+        let all: Vec<_> = self.connections().filter(late).map(|c| c.id).collect();
+        all.into_iter()
+            .for_each(|id| self.connections.close_now(id));
+    }
+
+    fn take_orders(&mut self, now: Now) {
+        if self.durability.orders.switch_log()
+            && let Some(config) = self.shared.settings()
+        {
+            self.configure(config);
+        }
+        self.durability.take_orders(now, &mut self.kernel);
+    }
+
+    /// Sends an order to the worker that coordinates saves.
+    pub(super) fn order_save(&mut self, order: SaveOrder, gather: Option<u64>) {
+        if let Some(asked) = self.durability.orders.route(order, gather) {
+            self.out.tell(COORDINATOR, move |front, _| {
+                front.durability.orders.on_order(asked);
+            });
+        }
+    }
+
+    /// Delivers answers to orders.
+    pub(super) fn deliver_save_answers(&mut self, fx: &mut Effects<Message>) {
+        let own = self.id();
+        for ((worker, gather), answer) in self.durability.orders.take_answers() {
+            let answer = Box::new(answer);
+            if worker == own {
+                self.on_answered(gather, COORDINATOR, answer, fx);
+            } else {
+                self.out.answer(worker, gather, answer);
+            }
+        }
+    }
+
+    /// Makes everything durable before the node stops. True when that is done.
+    pub(super) fn close_durably(&mut self, now: Now, fx: &mut Effects<Message>) -> bool {
+        let all_quiet = self.durability.all_quiet(now, &mut self.kernel);
+        self.deliver_outcomes(fx);
+        if !all_quiet {
+            return false;
+        }
+        let (kernel, shared) = (&mut self.kernel, &self.shared);
+        let closes = self.durability.close_logs(now, kernel, shared);
+        self.deliver_outcomes(fx);
+        closes
+            && self
+                .durability
+                .close_log(now, &mut self.kernel, &self.shared)
+    }
+}
