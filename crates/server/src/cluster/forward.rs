@@ -7,7 +7,6 @@ use super::jobs::is_job;
 use super::words;
 use crate::front::connection::Suspended;
 use crate::front::{Front, Message};
-use rufous_base::slot::slot_of;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
 use rufous_cluster::forward::{Action, Forwarded, Goal, Patience};
 use rufous_command::{Failure, Flags, Reply, Spec, blocking};
@@ -26,7 +25,7 @@ impl Front {
         let spec = self.table.spec(header.command);
         let goal = match is_wide(spec) {
             true => Goal::Node(no),
-            false => self.slots_of(spec, header, args),
+            false => self.locator().goal_of(header, args),
         };
         let request = self.forwarded(header, args, goal);
         self.forwarding.on_request(no, request);
@@ -38,36 +37,9 @@ impl Front {
     }
 
     fn forwarded(&mut self, header: &Header, args: &Args<'_>, goal: Goal) -> Forwarded {
-        let spec = self.table.spec(header.command);
-        let words = words::write(args);
-        let timeout = spec.flags.has(Flags::BLOCKING).then(|| {
-            let timeout = words::word_at(&words, blocking::timeout_at(spec, args));
-            debug_assert!(timeout.is_some(), "it was written as a request");
-            timeout
-        });
-        let connection = self.connection(header.conn);
+        let connection = self.connections.get(header.conn);
         let deadline_us = connection.and_then(|connection| connection.deadline_us);
-        Forwarded {
-            header: *header,
-            words,
-            goal,
-            writes: spec.flags.has(Flags::WRITE),
-            patience: timeout.flatten().map(|timeout| Patience {
-                deadline_us,
-                timeout,
-            }),
-        }
-    }
-
-    fn slots_of(&self, spec: &Spec, header: &Header, args: &Args<'_>) -> Goal {
-        let mut found = Vec::new();
-        spec.keys.find(args, header.db, &mut found);
-        let placement = self.kernel.placement();
-        let slot = |(_, arg): &(u8, u32)| {
-            let key = args.get(*arg as usize);
-            placement.lattice(key).is_none().then(|| slot_of(key))
-        };
-        Goal::Slots(found.iter().map(slot).collect())
+        forwarded(self.table.spec(header.command), header, args, goal, deadline_us)
     }
 
     /// A request of a client was given to this node's own workers, and its keys moved to another
@@ -86,7 +58,7 @@ impl Front {
         if let Some(why) = words::too_large_by_now(args) {
             return self.answer_failure(header, &why, fx);
         }
-        let goal = self.slots_of(spec, header, args);
+        let goal = self.locator().goal_of(header, args);
         let request = self.forwarded(header, args, goal);
         self.forwarding.on_returned(request);
     }
@@ -144,5 +116,31 @@ impl Front {
         if !is_job(conn) && self.connection(conn).is_some() {
             self.connections.suspend(conn, Suspended::Barrier, fx);
         }
+    }
+}
+
+/// A request to another node. `deadline_us`: of its client, if it waits for data.
+fn forwarded(
+    spec: &Spec,
+    header: &Header,
+    args: &Args<'_>,
+    goal: Goal,
+    deadline_us: Option<u64>,
+) -> Forwarded {
+    let words = words::write(args);
+    let timeout = spec.flags.has(Flags::BLOCKING).then(|| {
+        let timeout = words::word_at(&words, blocking::timeout_at(spec, args));
+        debug_assert!(timeout.is_some(), "it was written as a request");
+        timeout
+    });
+    Forwarded {
+        header: *header,
+        words,
+        goal,
+        writes: spec.flags.has(Flags::WRITE),
+        patience: timeout.flatten().map(|timeout| Patience {
+            deadline_us,
+            timeout,
+        }),
     }
 }

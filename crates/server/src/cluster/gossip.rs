@@ -3,7 +3,6 @@
 
 use crate::front::{Front, Message};
 use rufous_base::{Effects, Now};
-use rufous_command::Failure;
 use rufous_kernel::worker::{Awaited, Unserved};
 use rufous_mapping::NodeNo;
 use rufous_wire::message::Gossip;
@@ -76,15 +75,6 @@ impl Front {
         }
     }
 
-    /// Why a table of keyspaces cannot be changed here: other nodes would keep theirs.
-    /// `is_lattice`: the old or the new one has lattice keys.
-    pub(crate) fn refused_tables(&self, is_lattice: bool) -> Option<Failure> {
-        (is_lattice && self.kernel.shares_lattices()).then(|| {
-            "ERR keyspaces are not changed where nodes share some of regime lattice: in a \
-             cluster they are those of the configuration files, the same at each node"
-                .into()
-        })
-    }
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ impl Front {
         }
         let keyed = |(db, arg)| parse::parsed_key(&self.kernel, &args, db, arg);
         let keys: Vec<_> = found.into_iter().map(keyed).collect();
-        let is_here = self.way_to_keys(&keys, &args) == Way::Here;
+        let is_here = self.locator().way_to_keys(&keys, &args) == Way::Here;
         if !self.serving.on_routed(&asker, is_here) {
             return;
         }
@@ -115,7 +115,7 @@ impl Front {
         } else if self.refuses_while_loading(spec) {
             self.shared.loading.failure()
         } else {
-            self.refused_on_lattice(spec, args)?
+            self.locator().refused_on_lattice(spec, args)?
         };
         self.kernel.stats_mut()[usize::from(id)].rejected += 1;
         Some(failure)
@@ -133,7 +133,7 @@ impl Front {
         let What::Command(command) = what else {
             return;
         };
-        let until = self.until_of(command, keys.iter().map(|key| key.arg), &args);
+        let until = self.locator().until_of(command, keys.iter().map(|key| key.arg), &args);
         let job = Job::Peer(asker, until);
         let conn = self.jobs.begin(job, request.db as u8, request.resp3);
         if self.table.spec(command).flags.has(Flags::BLOCKING) {
@@ -167,7 +167,7 @@ impl Front {
         let spec = self.table.spec(header.command);
         let failure = match self.refuses_while_loading(spec) {
             true => Some(self.shared.loading.failure()),
-            false => self.refused_on_lattice(spec, &args),
+            false => self.locator().refused_on_lattice(spec, &args),
         };
         if let Some(failure) = failure {
             return self.answer_failure(header, &failure, fx);

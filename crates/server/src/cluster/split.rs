@@ -23,12 +23,6 @@ pub(super) fn can_split(spec: &Spec) -> bool {
 }
 
 impl Front {
-    /// The route to all other nodes that have slots.
-    pub(super) fn way_to_all(&self) -> Way {
-        self.links()
-            .map_or(Way::Here, |links| links.routing().to_all())
-    }
-
     /// Sends a request to all nodes that have its keys, if there are others.
     #[cold]
     pub(crate) fn submit_elsewhere(

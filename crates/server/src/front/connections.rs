@@ -324,7 +324,7 @@ impl Connections {
 
     /// The connection, unless it is closed or its slot was reused.
     #[inline]
-    pub(super) fn get(&mut self, id: ConnId) -> Option<&mut Connection> {
+    pub(crate) fn get(&mut self, id: ConnId) -> Option<&mut Connection> {
         find(&mut self.places, id)
     }
 

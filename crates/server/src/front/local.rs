@@ -67,9 +67,14 @@ impl Local<'_> {
         self.front.kernel.keyspaces()
     }
 
-    /// Why the table of keyspaces cannot be changed, if it cannot.
+    /// Why a table of keyspaces cannot be changed here: other nodes would keep theirs.
+    /// `is_lattice`: the old or the new one has lattice keys.
     pub fn refused_tables(&self, is_lattice: bool) -> Option<Failure> {
-        self.front.refused_tables(is_lattice)
+        (is_lattice && self.front.kernel.shares_lattices()).then(|| {
+            "ERR keyspaces are not changed where nodes share some of regime lattice: in a \
+             cluster they are those of the configuration files, the same at each node"
+                .into()
+        })
     }
 
     /// The gossip period, common to all keyspaces.

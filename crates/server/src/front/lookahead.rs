@@ -3,6 +3,8 @@
 use super::connections::Connections;
 use rufous_base::limits::BATCH_COMMANDS;
 use rufous_base::{Args, BigArg, ConnId, Span, WorkerId};
+use rufous_command::DataCommands;
+use rufous_kernel::Worker;
 
 /// A batch ends at this number of keys to fetch; with more, the first of them would have left the
 /// cache before their commands run.
@@ -51,6 +53,19 @@ pub struct ParsedKey {
     pub arg: u32,
     pub hash: u32,
     pub owner: WorkerId,
+}
+
+impl ParsedKey {
+    /// The worker that runs a command on the key.
+    #[inline]
+    pub(super) fn owner_now(&self, kernel: &Worker<DataCommands>, args: &Args<'_>) -> WorkerId {
+        // The table may have changed since it was parsed.
+        if kernel.keyspaces().is_empty() {
+            self.owner
+        } else {
+            kernel.placement().owner(args.get(self.arg as usize))
+        }
+    }
 }
 
 /// Requests parsed ahead of execution; kept from turn to turn so that nothing is allocated.

@@ -12,7 +12,7 @@
 //! - `peers`, `outcomes`, `outbox`: what is sent to other nodes, to connections, to other workers
 //! - `blocked`: clients that wait for data
 //! - [`gather`], [`cron`]: questions to all workers of the node; work between requests
-//! - `keyspaces`: changes of their table, and commands that lattice keys refuse
+//! - `keyspaces`, `rules`: changes of their table, and what lattice keys change for requests
 //! - [`transaction`]: `MULTI`, `EXEC` and `WATCH`; `BEGIN` and `COMMIT`
 //! - [`session`], [`local`]: the interface for commands on connections and on the server
 //! - [`slow`], [`latency`], [`monitor`], [`secret`]: slow commands, all commands, arguments never shown
@@ -55,6 +55,7 @@ pub mod persistence;
 pub mod process;
 mod refusals;
 pub mod replies;
+mod rules;
 mod secret;
 pub mod session;
 pub mod shared;
@@ -75,6 +76,7 @@ use crate::cluster::PeerMessage;
 use crate::cluster::front::is_of_peers;
 use crate::cluster::jobs::Jobs;
 use crate::cluster::links::Links;
+use crate::cluster::way::Locator;
 use crate::command::CommandTable;
 use crate::config::Config;
 use connection::Connection;
@@ -214,6 +216,12 @@ impl Front {
 
     pub fn id(&self) -> WorkerId {
         self.kernel.id()
+    }
+
+    /// What this worker knows of the places of keys.
+    #[inline]
+    pub(crate) fn locator(&self) -> Locator<'_> {
+        Locator::new(&self.kernel, self.table, self.links.as_deref())
     }
 
     /// The connection, unless it is closed or its slot was reused.

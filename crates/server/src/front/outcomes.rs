@@ -124,7 +124,7 @@ impl Front {
         if conn == keyspaces::ITSELF {
             let mut reply = Output::default();
             reply.append_range(from, range.start, range.end);
-            self.declared.reply = Some(reply);
+            self.declared.on_reply(reply);
             return;
         }
         self.jobs.complete(conn, from, range);

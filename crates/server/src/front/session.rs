@@ -69,6 +69,14 @@ impl Pause {
         };
     }
 
+    /// Whether a request of a connection has to wait.
+    #[inline]
+    pub(super) fn holds(&self, connection: &Connection, spec: &Spec) -> bool {
+        self.is_active()
+            && self.holds_back(spec, connection.flags_with_queued(spec))
+            && !connection.info.is_internal()
+    }
+
     /// Whether a command has to wait. Administrative commands and `CLIENT` never do. `flags` are those
     /// of the command and of all commands that it will run.
     pub fn holds_back(&self, spec: &Spec, flags: Flags) -> bool {

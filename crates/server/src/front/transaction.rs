@@ -32,8 +32,8 @@ use apart::{Apart, Far};
 use begun::{Begun, Promised};
 use rufous_base::{Args, ConnId, Now, Output, WorkerId};
 use rufous_cluster::figures::WaitFigures;
-use rufous_command::{Failure, Flags, OUT_OF_MEMORY, Reply, Spec, options, unwritable};
-use rufous_kernel::Batch;
+use rufous_command::{DataCommands, Failure, Flags, OUT_OF_MEMORY, Reply, Spec, options, unwritable};
+use rufous_kernel::{Batch, Worker};
 use rufous_kernel::batch::{Header, Request};
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::shard::WatchId;
@@ -205,7 +205,7 @@ impl Front {
         reply: &mut Reply<'_>,
     ) {
         let grows = spec.flags.has(Flags::DENYOOM).then_some(header.command);
-        let refused = self.refusal_of_changes(now, spec.flags, grows);
+        let refused = refusal_of_changes(&mut self.kernel, now, spec.flags, grows);
         let limit = self.config.client_query_buffer_limit.min(LARGEST_QUEUE);
         let spare = &mut self.transactions.spare;
         let Some(connection) = self.connections.get(header.conn) else {
@@ -233,22 +233,6 @@ impl Front {
             transaction.keep(header, spec, args, spare);
         }
         reply.simple("QUEUED");
-    }
-
-    /// Why changes are refused at present, if commands with these flags make any.
-    fn refusal_of_changes(
-        &mut self,
-        now: Now,
-        flags: Flags,
-        grows: Option<u16>,
-    ) -> Option<Failure> {
-        if let Some(why) = self.kernel.refuses_writes()
-            && flags.has(Flags::WRITE)
-        {
-            return Some(unwritable(why));
-        }
-        let is_full = grows.is_some_and(|command| !self.kernel.admits(now, command));
-        is_full.then_some(OUT_OF_MEMORY)
     }
 
     /// An error reply to a request that is not run. It aborts the transaction that the request was
@@ -369,6 +353,22 @@ impl Front {
     }
 }
 
+/// Why changes are refused at present, if commands with these flags make any.
+fn refusal_of_changes(
+    kernel: &mut Worker<DataCommands>,
+    now: Now,
+    flags: Flags,
+    grows: Option<u16>,
+) -> Option<Failure> {
+    if let Some(why) = kernel.refuses_writes()
+        && flags.has(Flags::WRITE)
+    {
+        return Some(unwritable(why));
+    }
+    let is_full = grows.is_some_and(|command| !kernel.admits(now, command));
+    is_full.then_some(OUT_OF_MEMORY)
+}
+
 /// Bytes that a queued request takes.
 fn size_of_request(args: &Args<'_>) -> usize {
     args.iter_from(0).map(|arg| arg.len() + 8).sum::<usize>() + size_of::<Request>()
@@ -424,7 +424,7 @@ impl Session<'_> {
         let placement = self.local.front.kernel.placement().clone();
         let refused = args
             .iter_from(from)
-            .find_map(|key| self.local.front.refused_watch(key));
+            .find_map(|key| self.local.front.locator().refused_watch(key));
         if let Some(failure) = refused {
             return Err(failure);
         }

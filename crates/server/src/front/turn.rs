@@ -8,10 +8,10 @@ use super::lookahead::{Lookahead, NO_BIG, Parsed, ParsedKey, What};
 use super::session::Session;
 use super::transaction::apart;
 use super::{Front, Message, http, monitor, parse, secret};
-use crate::cluster::way::{Way, Within};
+use crate::cluster::way::{self, Locator, Routed, Way, Within};
 use crate::command::Dispatch;
-use rufous_base::{Args, ConnId, Effects, Now, Output};
-use rufous_command::{Failure, Flags, Keys, Reply};
+use rufous_base::{Args, ConnId, Effects, Now, Output, Until};
+use rufous_command::{Failure, Flags, Keys, Reply, Spec};
 use rufous_kernel::{Batch, Header, Submitted};
 
 /// A command with a longer reply than this ends its step, so that it is timed.
@@ -234,8 +234,13 @@ impl Front {
         let (queues, has_begun) = (connection.queues(spec), connection.transaction.is_begun());
         connection.note_command(id, queues);
         let header = connection.header(id, request.quiet, request.keys.first());
-        let within = Within::of(queues, has_begun);
-        let refused = self.refused_on_keys(&request, &way, within, spec, &args);
+        let refused = self.refused_on_keys(&Routed {
+            request: &request,
+            spec,
+            args: &args,
+            way: &way,
+            within: Within::of(queues, has_begun),
+        });
         if let Some(failure) = refused {
             return self.reject(&request, id, &failure, fx);
         }
@@ -318,7 +323,7 @@ impl Front {
             Dispatch::Key => {
                 // A command with one key has it in `keys`, or was refused for its arity.
                 let first = request.keys.first();
-                let owner = first.map_or(self.kernel.id(), |key| self.owner_of(key, &args));
+                let owner = first.map_or(self.kernel.id(), |key| key.owner_now(&self.kernel, &args));
                 self.kernel
                     .submit_one(now, header, owner, args, &mut fx.output)
             }
@@ -412,11 +417,66 @@ impl Front {
         if guesses && let Some(why) = self.holds_guess(now, request.conn) {
             return Some(why);
         }
-        let held = self.holds_back(now, request, spec, way);
+        let connection = self.connections.get(request.conn)?;
+        if self.pause.holds(connection, spec) {
+            return Some(Suspended::Paused);
+        }
+        let held = way::why_waits(now, way, connection, &mut self.forwarding);
         held.or_else(|| {
             let waits = self.apart(now).waits(request, way, args);
             waits.then_some(Suspended::Barrier)
         })
+    }
+
+    /// The location of the keys of a request.
+    #[inline]
+    fn way_of(&mut self, request: &Request<'_>, args: &Args<'_>) -> Way {
+        if self.links.is_none() {
+            return Way::Here;
+        }
+        let door = self.connection(request.conn).map(|c| c.door());
+        self.locator().way_of(door, request, args)
+    }
+
+    /// Why a request cannot be executed here, if it cannot: its keys are another node's, or are
+    /// lattice keys, which do not support it.
+    #[inline]
+    fn refused_on_keys(&mut self, routed: &Routed<'_, '_>) -> Option<Failure> {
+        if self.links.is_some() {
+            let door = self.connection(routed.request.conn).map(|c| c.door());
+            let locator = Locator::new(&self.kernel, self.table, self.links.as_deref());
+            let refused = locator.refused_elsewhere(door, routed, &mut self.forwarding);
+            if refused.is_some() {
+                return refused;
+            }
+        }
+        self.locator().refused_on_lattice(routed.spec, routed.args)
+    }
+
+    /// Notes what the reply to a request waits for. `is_more`: the request runs in a transaction that
+    /// answers each command at once.
+    #[inline]
+    fn note_until(
+        &mut self,
+        request: &Request<'_>,
+        spec: &Spec,
+        is_more: bool,
+        args: &Args<'_>,
+    ) {
+        let splits = self.connections.splits();
+        if splits && (is_more || self.find_until(request, spec, args) == Until::Passed) {
+            self.connections.wait_for_copies(request.conn);
+        }
+    }
+
+    fn find_until(&mut self, request: &Request<'_>, spec: &Spec, args: &Args<'_>) -> Until {
+        let locator = Locator::new(&self.kernel, self.table, self.links.as_deref());
+        if !spec.flags.has(Flags::EXEC) {
+            return locator.until(request, args);
+        }
+        let connection = self.connections.get(request.conn);
+        let queued = connection.and_then(|c| c.transaction.queued.as_deref_mut());
+        queued.map_or(Until::Logged, |queued| locator.until_of_queued(queued))
     }
 
     /// Whether a password waits before it is checked.

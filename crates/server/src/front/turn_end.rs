@@ -4,15 +4,17 @@ use super::connection::Connection;
 use super::durability::Loaded;
 use super::orders::SaveOrder;
 use super::persistence::COORDINATOR;
-use super::{Front, Message};
+use super::{Front, Message, keyspaces};
 use rufous_base::disk::DiskDone;
-use rufous_base::{Effects, NodeEffect, Now, Until};
+use rufous_base::{Effects, NodeEffect, Now, Output, Until};
+use rufous_command::Reply;
+use rufous_kernel::Submitted;
 
 impl Front {
     /// The first step.
     #[cold]
     pub(super) fn begin(&mut self, now: Now) {
-        self.await_declared();
+        self.declared.on_start(&self.config.keyspaces);
         let begun = self.durability.begin(now, &self.config, &mut self.kernel);
         if begun == Loaded::All {
             self.begin_declaring();
@@ -23,8 +25,49 @@ impl Front {
     #[cfg(test)]
     pub(super) fn begin_without_disk(&mut self) {
         self.durability.begin_without_disk();
-        self.await_declared();
+        self.declared.on_start(&self.config.keyspaces);
         self.begin_declaring();
+    }
+
+    /// This worker has loaded its data. Worker 0 creates the keyspaces of the configuration file then.
+    fn begin_declaring(&mut self) {
+        if !self.declared.is_awaited() {
+            return self.end_declaring();
+        }
+        if self.id() == COORDINATOR {
+            self.declared.on_loaded(&self.config.keyspaces);
+            self.declare_next();
+        }
+    }
+
+    fn end_declaring(&mut self) {
+        self.declared.on_end();
+        self.kernel.share_lattices();
+        if self.config.folder {
+            self.shared.loading.finish_worker();
+        }
+    }
+
+    fn declare_next(&mut self) {
+        let Some(table) = self.declared.next(self.kernel.keyspaces()) else {
+            self.out.tell_others(|front, _| front.end_declaring());
+            return self.end_declaring();
+        };
+        let header = keyspaces::request(self.table);
+        let (mut done, mut out) = (Output::default(), Output::default());
+        Reply::new(&mut done, false).ok();
+        let submitted = self.kernel.submit_keyspaces(&header, table, done, &mut out);
+        if submitted == Submitted::Done {
+            self.declared.on_reply(out);
+        }
+    }
+
+    #[inline]
+    pub(super) fn go_on_declaring(&mut self, now: Now, fx: &mut Effects<Message>) {
+        while self.declared.goes_on() {
+            self.declare_next();
+            self.settle_kernel(now, fx);
+        }
     }
 
     pub(super) fn on_disk(&mut self, now: Now, done: DiskDone, fx: &mut Effects<Message>) {

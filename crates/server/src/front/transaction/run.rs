@@ -3,8 +3,8 @@
 use super::super::local::Local;
 use super::super::session::Session;
 use super::super::{Front, Message};
-use super::discarded;
-use super::plan::looks_at_all_keys;
+use super::{discarded, refusal_of_changes};
+use super::plan::{Needs, looks_at_all_keys};
 use super::undoing::{self, Errors};
 use crate::cluster::redirect::Door;
 use crate::command::{Dispatch, SessionRun};
@@ -15,7 +15,7 @@ use rufous_kernel::batch::Header;
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::shard::WatchId;
 use rufous_kernel::worker::HeldExec;
-use rufous_kernel::{Batch, Program};
+use rufous_kernel::{Batch, Program, Worker};
 
 const CHANGED_BEFORE: &str = "ERR a question about all keys can't follow a change in the same transaction on a node with several workers, or with CLIENT ROLLBACK-ON-ERROR ON";
 
@@ -66,7 +66,7 @@ impl Session<'_> {
         let now = self.now;
         let connection = self.connection()?;
         let (flags, grows) = connection.transaction.changes();
-        if let Some(failure) = self.local.front.refusal_of_changes(now, flags, grows) {
+        if let Some(failure) = refusal_of_changes(&mut self.local.front.kernel, now, flags, grows) {
             self.local.front.end_transaction(self.conn);
             return Err(discarded(&failure));
         }
@@ -114,12 +114,30 @@ impl Session<'_> {
             return Ok(None);
         };
         let front = &mut self.local.front;
-        let refused = front.refused_queue(door, &mut queued);
-        let refused = refused.or_else(|| front.refused_by_clocks(now, &mut queued));
-        let refused = refused.or_else(|| undoes.then(|| undoing::refused(front, &mut queued))?);
+        let refused = front.locator().refused_queue(door, &mut queued);
+        let refused =
+            refused.or_else(|| refused_by_clocks(&mut front.kernel, now, &mut queued));
+        let locator = front.locator();
+        let refused =
+            refused.or_else(|| undoes.then(|| undoing::refused(locator, &mut queued))?);
         self.connection()?.transaction.queued = Some(queued);
         Ok(refused)
     }
+}
+
+/// Why a transaction is not executed, if it writes lattice keys while clocks lead too far: later, no part is refused.
+fn refused_by_clocks(
+    kernel: &mut Worker<DataCommands>,
+    now: Now,
+    queued: &mut Batch,
+) -> Option<Failure> {
+    let why = kernel.clocks_lead(now)?;
+    let writes = (0..queued.requests.len()).any(|at| {
+        let (header, args, _) = queued.parts(at);
+        DataCommands::writes_lattice(header.command, &args, kernel.placement())
+    });
+    writes.then(|| kernel.on_refused_by_clocks())?;
+    Some(discarded(&why.to_string().into()))
 }
 
 /// The reply to a transaction that has waited until this node serves its keys.
@@ -131,7 +149,7 @@ impl Front {
     fn run_transaction(&mut self, now: Now, mut running: Running, reply: &mut Reply<'_>) -> bool {
         let exec = self.transactions.next;
         self.transactions.next += 1;
-        if let Some(plan) = self.plan(now, exec, &mut running) {
+        if let Some(plan) = running.plan(now, exec, &self.kernel, self.table) {
             self.transactions.running.insert(exec, running);
             self.kernel.hold_all(plan);
             return true;
@@ -144,14 +162,14 @@ impl Front {
             return false;
         }
         let keys = if self.kernel.splits() {
-            self.needs(&mut running).keys
+            Needs::of(&mut running.batch, self.table).keys
         } else {
             Vec::new()
         };
         let start = reply.out.mark();
         reply.array(running.batch.requests.len());
         if self.run_list(now, exec, &mut running, start, reply.out) {
-            if let Some(why) = undoing::undo(self, &mut running) {
+            if let Some(why) = self.undo(&mut running) {
                 reply.out.truncate(start);
                 reply.error(&why);
             }
@@ -208,11 +226,11 @@ impl Front {
             None
         } else if unserved {
             let door = self.connection(conn).map_or(Door::Plain, |c| c.door());
-            let moved = self.refused_queue(door, &mut running.batch);
+            let moved = self.locator().refused_queue(door, &mut running.batch);
             Some(moved.unwrap_or(UNSERVED.into()))
         } else {
-            let spread = self.refused_spread(&mut running.batch);
-            spread.or_else(|| self.refused_by_clocks(now, &mut running.batch))
+            let spread = self.locator().refused_spread(&mut running.batch);
+            spread.or_else(|| refused_by_clocks(&mut self.kernel, now, &mut running.batch))
         };
         if let Some(why) = refused {
             Reply::new(&mut out, false).error(&why);
@@ -226,17 +244,6 @@ impl Front {
             Reply::new(&mut out, false).array(running.batch.requests.len());
         }
         self.run_on(now, exec, running, out, fx);
-    }
-
-    /// Why a transaction is not executed, if it writes lattice keys while clocks lead too far: later, no part is refused.
-    fn refused_by_clocks(&mut self, now: Now, queued: &mut Batch) -> Option<Failure> {
-        let why = self.kernel.clocks_lead(now)?;
-        let writes = (0..queued.requests.len()).any(|at| {
-            let (header, args, _) = queued.parts(at);
-            DataCommands::writes_lattice(header.command, &args, self.kernel.placement())
-        });
-        writes.then(|| self.kernel.on_refused_by_clocks())?;
-        Some(discarded(&why.to_string().into()))
     }
 
     fn go_on(&mut self, now: Now, exec: u64, reply: &Output, fx: &mut Effects<Message>) {
@@ -267,6 +274,15 @@ impl Front {
         }
     }
 
+    /// Why nothing of a transaction stays, if a command has failed whose error undoes all.
+    fn undo(&mut self, running: &mut Running) -> Option<Failure> {
+        let (why, db) = running.undo()?;
+        if let Some(connection) = self.connections.get(running.header.conn) {
+            connection.db = db;
+        }
+        Some(why)
+    }
+
     /// Ends a transaction whose reply is pending.
     fn finish_late(
         &mut self,
@@ -275,7 +291,7 @@ impl Front {
         mut out: Output,
         fx: &mut Effects<Message>,
     ) {
-        if let Some(why) = undoing::undo(self, &mut running) {
+        if let Some(why) = self.undo(&mut running) {
             out = Output::default();
             Reply::new(&mut out, false).error(&why);
         }
@@ -387,7 +403,7 @@ impl Front {
         out: &mut Output,
     ) -> bool {
         let spec = self.table.spec(header.command);
-        if let Some(failure) = self.refused_on_lattice(spec, &args) {
+        if let Some(failure) = self.locator().refused_on_lattice(spec, &args) {
             Reply::new(out, header.resp3).error(&failure);
             self.kernel.note(header.command, false);
             return true;

@@ -5,7 +5,7 @@ use super::super::{Front, Message};
 use super::apart::begun::fetch;
 use super::begun::{Begun, given_up};
 use super::run::UNSERVED;
-use super::{TOO_LARGE, size_of_request};
+use super::{TOO_LARGE, refusal_of_changes, size_of_request};
 use crate::cluster::way::Way;
 use crate::command::Dispatch;
 use rufous_base::{Args, Effects, Now, Output};
@@ -120,7 +120,7 @@ impl Front {
         let writes = spec.flags.has(Flags::WRITE);
         let grows = spec.flags.has(Flags::DENYOOM).then_some(header.command);
         let version = self.kernel.keyspaces().version();
-        let refused = self.refusal_of_changes(now, spec.flags, grows);
+        let refused = refusal_of_changes(&mut self.kernel, now, spec.flags, grows);
         let limit = self.limit_of_transactions();
         let (by_stamps, beside) = self.orders_of(keys);
         let mut names = keys.iter();

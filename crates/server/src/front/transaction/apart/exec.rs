@@ -135,7 +135,7 @@ impl Apart<'_> {
             let named = found.iter();
             keys.extend(named.map(|&(db, arg)| (db, args.get(arg as usize).into())));
         }
-        self.are_elsewhere(&keys) || self.front.refused_spread(queued).is_some()
+        self.are_elsewhere(&keys) || self.front.locator().refused_spread(queued).is_some()
     }
 
     fn compose(
