@@ -28,7 +28,7 @@ impl Front {
             false => self.locator().goal_of(header, args),
         };
         let request = self.forwarded(header, args, goal);
-        self.forwarding.on_request(no, request);
+        self.peers.forwarding.on_request(no, request);
         match spec.keys.single() {
             Some(_) if !spec.flags.has(Flags::BLOCKING) => Submitted::Pending,
             // Later requests could overtake it at that node.
@@ -39,7 +39,13 @@ impl Front {
     fn forwarded(&mut self, header: &Header, args: &Args<'_>, goal: Goal) -> Forwarded {
         let connection = self.connections.get(header.conn);
         let deadline_us = connection.and_then(|connection| connection.deadline_us);
-        forwarded(self.table.spec(header.command), header, args, goal, deadline_us)
+        forwarded(
+            self.table.spec(header.command),
+            header,
+            args,
+            goal,
+            deadline_us,
+        )
     }
 
     /// A request of a client was given to this node's own workers, and its keys moved to another
@@ -60,30 +66,32 @@ impl Front {
         }
         let goal = self.locator().goal_of(header, args);
         let request = self.forwarded(header, args, goal);
-        self.forwarding.on_returned(request);
+        self.peers.forwarding.on_returned(request);
     }
 
     /// Carries out what the forwarding has decided.
     #[inline]
     pub(crate) fn carry_out_forwarding(&mut self, now: Now, fx: &mut Effects<Message>) {
-        while let Some(action) = self.forwarding.next_action() {
+        while let Some(action) = self.peers.forwarding.next_action() {
             match action {
                 Action::Send(no, requests) => {
-                    self.send_to(now, no, Class::Request, Body::Requests(requests), fx);
+                    self.peers
+                        .send(now, no, Class::Request, Body::Requests(requests), fx);
                 }
                 Action::EndWaits(no, ends) => {
-                    self.send_to(now, no, Class::Request, Body::EndWaits(ends), fx);
+                    self.peers
+                        .send(now, no, Class::Request, Body::EndWaits(ends), fx);
                 }
                 Action::Waits(header) => {
                     if !self.connections.block(&header, fx) {
-                        self.forwarding.on_gone(header.conn);
+                        self.peers.forwarding.on_gone(header.conn);
                     }
                 }
                 Action::Reply(header, reply) => self.deliver(header.conn, header.seq, &reply, fx),
                 Action::Fail(header, why) => self.answer_failure(&header, &why.into(), fx),
                 Action::Run(header, words) => self.run_forwarded(now, &header, &words, fx),
                 Action::HoldUp(conn) => self.hold_up(conn, fx),
-                Action::Refuse(no, why) => self.refuse_peer(now, no, why, fx),
+                Action::Refuse(no, why) => self.peers.refuse(now, no, why, fx),
             }
         }
     }

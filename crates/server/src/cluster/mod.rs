@@ -28,6 +28,7 @@
 //! | `forward` | requests for other nodes; `split`: those of several nodes, or about all keys |
 //! | `serve` | requests of other nodes; `jobs`: the receivers of their replies; `words`: requests as bytes |
 //! | `gossip` | lattice keyspaces that other nodes share, and why they are not served |
+//! | `peers` | sessions with other nodes, and the requests of both sides, at one worker; `letters`, `reporting`: what the kernel and the worker tell them |
 //! | `front` | the border to the front of a worker |
 
 pub mod about;
@@ -39,9 +40,12 @@ mod gossip;
 pub mod identity;
 pub(crate) mod jobs;
 mod kept;
+mod letters;
 pub mod past;
+pub(crate) mod peers;
 pub mod preview;
 pub(crate) mod redirect;
+mod reporting;
 mod serve;
 pub mod settings;
 mod split;

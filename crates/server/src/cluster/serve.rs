@@ -5,7 +5,7 @@
 //! wait only for their keys.
 
 use super::forward::is_wide;
-use super::jobs::{Done, Job};
+use super::jobs::Job;
 use super::way::Way;
 use super::words;
 use crate::command::Dispatch;
@@ -13,8 +13,7 @@ use crate::front::blocked::end_of;
 use crate::front::lookahead::{ParsedKey, What};
 use crate::front::turn::Request;
 use crate::front::{Front, Message, parse};
-use rufous_base::limits::MADE_FOR_NODES;
-use rufous_base::{Apart, Args, Effects, Now, Output, Until};
+use rufous_base::{Args, Effects, Now, Output, Until};
 use rufous_cluster::serving::{Action, Asker};
 use rufous_command::{Failure, Flags, Reply};
 use rufous_kernel::batch::Door;
@@ -25,35 +24,17 @@ use rufous_wire::{Body, Class, message};
 /// Client numbers for requests of other nodes: above those of real clients.
 const CLIENTS: u64 = 1 << 62;
 
-/// Puts an error in place of a reply that repeats elements for longer than another node keeps a
-/// reply.
-fn refuse_long(reply: &mut Output) {
-    let repeated = reply.shared.iter().map(|(_, apart)| match apart {
-        Apart::Made(source) if source.repeats() => source.remaining(),
-        Apart::Made(_) | Apart::Value(_) => 0,
-    });
-    let bytes = repeated.fold(0, u64::saturating_add);
-    if bytes > MADE_FOR_NODES {
-        let why = format!(
-            "ERR The reply would have about {bytes} bytes, and from another node elements may repeat for \
-             {MADE_FOR_NODES}; ask for fewer, or at the node that has the key"
-        );
-        reply.clear();
-        Reply::new(reply, false).error(&why.into());
-    }
-}
-
 impl Front {
     /// Carries out what the serving has decided.
     #[inline]
     pub(super) fn carry_out_serving(&mut self, now: Now, fx: &mut Effects<Message>) {
-        while let Some(action) = self.serving.next_action() {
+        while let Some(action) = self.peers.serving.next_action() {
             match action {
                 Action::Take(asker, request) => self.take_request(now, asker, request, fx),
                 Action::EndWait(conn, how) => {
                     self.kernel.end_wait(conn, end_of(how));
                 }
-                Action::Refuse(no, why) => self.refuse_peer(now, no, why, fx),
+                Action::Refuse(no, why) => self.peers.refuse(now, no, why, fx),
             }
         }
     }
@@ -68,7 +49,7 @@ impl Front {
         fx: &mut Effects<Message>,
     ) {
         let Some(spans) = words::read(&request.words) else {
-            return self.serving.on_malformed(&asker);
+            return self.peers.serving.on_malformed(&asker);
         };
         let args = Args::new(&request.words, &spans, &mut []);
         let what = parse::find_command(self.table, request.quiet, &args);
@@ -78,8 +59,8 @@ impl Front {
         };
         let is_paused = self.pause.is_active()
             && spec.is_some_and(|spec| self.pause.holds_back(spec, spec.flags));
-        if is_paused || self.serving.is_held() {
-            return self.serving.on_paused(asker, request);
+        if is_paused || self.peers.serving.is_held() {
+            return self.peers.serving.on_paused(asker, request);
         }
         let mut found = Vec::new();
         if let Some(spec) = spec {
@@ -88,14 +69,14 @@ impl Front {
         let keyed = |(db, arg)| parse::parsed_key(&self.kernel, &args, db, arg);
         let keys: Vec<_> = found.into_iter().map(keyed).collect();
         let is_here = self.locator().way_to_keys(&keys, &args) == Way::Here;
-        if !self.serving.on_routed(&asker, is_here) {
+        if !self.peers.serving.on_routed(&asker, is_here) {
             return;
         }
         match self.refused_of_peer(asker.node(), what, &args) {
             Some(failure) => {
                 let mut out = Output::default();
                 Reply::new(&mut out, request.resp3).error(&failure);
-                self.serving.on_reply(&asker, out, Until::Logged);
+                self.peers.serving.on_reply(&asker, out, Until::Logged);
             }
             None => self.serve(now, asker, &request, (what, &keys), args, fx),
         }
@@ -109,7 +90,7 @@ impl Front {
         let spec = self.table.spec(id);
         let is_on_keys = matches!(self.table.dispatch(id), Dispatch::Key | Dispatch::Keys);
         // A node of an earlier wire version does not know how to end waits.
-        let blocks = spec.flags.has(Flags::BLOCKING) && !self.forwarding.may_wait_at(no);
+        let blocks = spec.flags.has(Flags::BLOCKING) && !self.peers.forwarding.may_wait_at(no);
         let failure = if !is_on_keys && !is_wide(spec) || blocks {
             format!("ERR '{}' is not taken from other nodes", spec.name).into()
         } else if self.refuses_while_loading(spec) {
@@ -133,11 +114,13 @@ impl Front {
         let What::Command(command) = what else {
             return;
         };
-        let until = self.locator().until_of(command, keys.iter().map(|key| key.arg), &args);
+        let until = self
+            .locator()
+            .until_of(command, keys.iter().map(|key| key.arg), &args);
         let job = Job::Peer(asker, until);
-        let conn = self.jobs.begin(job, request.db as u8, request.resp3);
+        let conn = self.peers.jobs.begin(job, request.db as u8, request.resp3);
         if self.table.spec(command).flags.has(Flags::BLOCKING) {
-            self.serving.on_blocking(&asker, conn);
+            self.peers.serving.on_blocking(&asker, conn);
         }
         let first = keys.first();
         let header = Header {
@@ -204,36 +187,16 @@ impl Front {
             }
             Submitted::NotHere => {
                 fx.output.truncate(start);
-                self.jobs.turn_away(header.conn);
+                self.peers.jobs.turn_away(header.conn);
             }
             Submitted::Pending | Submitted::Barrier => {}
-        }
-    }
-
-    /// Takes replies to requests without a connection to their senders.
-    pub(crate) fn take_jobs(&mut self, fx: &mut Effects<Message>) {
-        for (job, done) in self.jobs.take_done() {
-            match (job, done) {
-                (Job::Peer(asker, _), Done::NotHere) => self.serving.on_moved(&asker),
-                (Job::Peer(asker, until), Done::Reply(mut reply)) => {
-                    refuse_long(&mut reply);
-                    self.serving.on_reply(&asker, reply, until);
-                }
-                (Job::Part(part), Done::Reply(reply)) => self.on_part(part, reply, fx),
-                (Job::Part(_), Done::NotHere) => {
-                    debug_assert!(
-                        false,
-                        "parts are of this node's clients: they are forwarded"
-                    );
-                }
-            }
         }
     }
 
     /// Runs the requests held during a pause, if they may run.
     pub(super) fn serve_held(&mut self, now: Now, fx: &mut Effects<Message>) {
         if !self.pause.is_active() {
-            self.serving.on_unpaused();
+            self.peers.serving.on_unpaused();
             self.carry_out_serving(now, fx);
         }
     }
@@ -241,19 +204,19 @@ impl Front {
     /// Ends a turn: sends the replies that sessions have room for and that are committed.
     pub(super) fn send_replies(&mut self, now: Now, fx: &mut Effects<Message>) {
         let at = (self.kernel.passed(), self.kernel.logged());
-        self.serving.on_turn_end(fx.gate.unwrap_or(0));
-        let Some(links) = &mut self.links else {
+        self.peers.serving.on_turn_end(fx.gate.unwrap_or(0));
+        let Some(links) = &mut self.peers.links else {
             return;
         };
-        for no in self.serving.nodes() {
+        for no in self.peers.serving.nodes() {
             while links.has_room(no, Class::Reply)
-                && let Some((to, replies)) = self.serving.next_replies(no, at)
+                && let Some((to, replies)) = self.peers.serving.next_replies(no, at)
             {
                 let mut envelope = links.envelope(Body::Replies(replies));
                 envelope.to = to;
                 links.send(now, no, Class::Reply, envelope, fx);
             }
-            if self.serving.goes_on(no) && links.has_room(no, Class::Reply) {
+            if self.peers.serving.goes_on(no) && links.has_room(no, Class::Reply) {
                 self.cron.set_wake_us(now.mono_us);
                 fx.wake_at_us = Some(now.mono_us);
             }
@@ -262,7 +225,7 @@ impl Front {
 
     /// Drops replies that wait for sessions: they may not be in the log.
     pub(crate) fn lose_replies_to_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
-        self.serving.on_replies_lost();
+        self.peers.serving.on_replies_lost();
         self.carry_out_serving(now, fx);
     }
 }

@@ -7,8 +7,8 @@ use super::jobs::Job;
 use super::way::Way;
 use crate::front::turn::Request;
 use crate::front::{Front, Message};
-use rufous_base::{Args, Effects, Now, Output, Span};
-use rufous_cluster::splitting::{Joins, Part, Plan, find};
+use rufous_base::{Args, Effects, Now, Span};
+use rufous_cluster::splitting::{Joins, Plan, find};
 use rufous_command::{Failure, Flags, Joined, Reply, Spec};
 use rufous_datatype::integer;
 use rufous_kernel::{Header, Submitted};
@@ -150,11 +150,17 @@ impl Front {
         parts: &[Words],
         fx: &mut Effects<Message>,
     ) -> Submitted {
-        let begun = self.splitting.on_request(header, how, places, parts.len());
+        let begun = self
+            .peers
+            .splitting
+            .on_request(header, how, places, parts.len());
         for (part, (node, bytes, spans)) in begun.zip(parts) {
             let args = Args::new(bytes, spans, &mut []);
             let header = Header {
-                conn: self.jobs.begin(Job::Part(part), header.db, header.resp3),
+                conn: self
+                    .peers
+                    .jobs
+                    .begin(Job::Part(part), header.db, header.resp3),
                 key: 1,
                 hash: self.kernel.shard.key(args.get(1)).hash,
                 ..*header
@@ -167,13 +173,6 @@ impl Front {
             }
         }
         Submitted::Barrier
-    }
-
-    /// A part was answered.
-    pub(super) fn on_part(&mut self, part: Part, reply: Output, fx: &mut Effects<Message>) {
-        if let Some((header, whole)) = self.splitting.on_part(part, reply) {
-            self.deliver(header.conn, header.seq, &whole, fx);
-        }
     }
 }
 

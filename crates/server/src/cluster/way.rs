@@ -78,12 +78,7 @@ impl Locator<'_> {
     /// The location of the keys of a request. Clients that are redirected go there themselves: for them
     /// it is here, or nowhere.
     #[cold]
-    pub(crate) fn way_of(
-        &self,
-        door: Option<Door>,
-        request: &Request<'_>,
-        args: &Args<'_>,
-    ) -> Way {
+    pub(crate) fn way_of(&self, door: Option<Door>, request: &Request<'_>, args: &Args<'_>) -> Way {
         if door != Some(Door::Plain) {
             return self.way_of_redirected(request.keys, args);
         }

@@ -10,7 +10,6 @@ use super::{Front, Message};
 use crate::cluster::jobs::is_job;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
 use rufous_cluster::forward::error_of;
-use rufous_cluster::serving::MayNot;
 use rufous_command::{Failure, Flags, Reply, Spec, blocking};
 use rufous_kernel::Header;
 use rufous_kernel::worker::WaitEnd;
@@ -19,9 +18,14 @@ use std::borrow::Cow;
 
 /// The reply to a waiting client of another node when this node stops.
 const STOPPING: &str = "UNBLOCKED the node that has the key is shutting down";
-/// The reply to a client of another node where too many of them wait here.
+/// The end of a wait of a client of another node where too many of them wait here.
 const TOO_MANY: &str =
     "ERR too many clients of this node wait for data at the node that has the key: connect there";
+
+/// The end of a wait of another node where too many wait here.
+pub(crate) fn too_many() -> WaitEnd {
+    error(TOO_MANY)
+}
 
 fn error(text: &'static str) -> WaitEnd {
     let mut out = Output::default();
@@ -49,9 +53,12 @@ impl Front {
     /// A request that was submitted to the kernel waits for data.
     pub(super) fn on_waits(&mut self, header: &Header, fx: &mut Effects<Message>) {
         if is_job(header.conn) {
-            return self.on_job_waits(header.conn);
+            if let Some(how) = self.peers.on_waits(header.conn) {
+                self.kernel.end_wait(header.conn, how);
+            }
+            return;
         }
-        self.forwarding.on_waits_here(header);
+        self.peers.forwarding.on_waits_here(header);
         if !self.connections.block(header, fx) {
             self.kernel.end_wait(header.conn, WaitEnd::Gone);
         }
@@ -60,7 +67,7 @@ impl Front {
     /// The client is gone.
     pub(super) fn end_wait_of_gone(&mut self, conn: ConnId) {
         self.kernel.end_wait(conn, WaitEnd::Gone);
-        self.forwarding.on_gone(conn);
+        self.peers.forwarding.on_gone(conn);
     }
 
     /// The client has stopped sending. A waiting client is then taken to be closed.
@@ -89,14 +96,14 @@ impl Front {
         } else {
             How::TimedOut
         };
-        self.kernel.end_wait(conn, end_of(how)) || self.forwarding.on_end(now, conn, how)
+        self.kernel.end_wait(conn, end_of(how)) || self.peers.forwarding.on_end(now, conn, how)
     }
 
     /// A stopping node ends all waits for data.
     pub(super) fn end_waits_to_stop(&mut self, now: Now, fx: &mut Effects<Message>) {
         let stops = self.stop.has_begun() || self.farewell.has_begun();
         if stops {
-            self.forwarding.on_stops_soon();
+            self.peers.forwarding.on_stops_soon();
         }
         while stops && !self.kernel.waiting_clients().is_empty() {
             let conns: Vec<_> = self.kernel.waiting_clients().conns().collect();
@@ -113,23 +120,6 @@ impl Front {
     }
 }
 
-/// Clients of other nodes.
-impl Front {
-    /// A request of another node found no data.
-    fn on_job_waits(&mut self, conn: ConnId) {
-        let how = match self.jobs.asker(conn) {
-            None => Some(WaitEnd::TimedOut),
-            Some(asker) => self.serving.on_waits(&asker).map(|may_not| match may_not {
-                MayNot::Ended(how) => end_of(how),
-                MayNot::TooMany => error(TOO_MANY),
-            }),
-        };
-        if let Some(how) = how {
-            self.kernel.end_wait(conn, how);
-        }
-    }
-}
-
 /// Figures.
 impl Front {
     /// Clients of this worker that wait for data, wherever it is.
@@ -140,6 +130,6 @@ impl Front {
     /// Those of them that wait until a deadline.
     pub(super) fn blocked_in_time(&self) -> usize {
         let here = self.kernel.waiting_clients().in_time();
-        here.filter(|conn| !is_job(*conn)).count() + self.forwarding.in_time()
+        here.filter(|conn| !is_job(*conn)).count() + self.peers.forwarding.in_time()
     }
 }

@@ -97,7 +97,8 @@ impl Front {
         self.durability.on_tick(now, &mut self.kernel);
         self.deliver_outcomes(fx);
         let stops = self.stop.has_begun();
-        fx.node.extend(self.durability.on_ticked(stops, &self.kernel));
+        fx.node
+            .extend(self.durability.on_ticked(stops, &self.kernel));
         self.tick_peers(now, fx);
         self.give_up_others(now, fx);
         let waits = self.kernel.waits_to_act();
@@ -122,7 +123,7 @@ impl Front {
         if let Some(at) = self.farewell.wake_us(now, &self.connections) {
             wake = wake.min(at);
         }
-        if let Some(at) = self.forwarding.wake_us() {
+        if let Some(at) = self.peers.forwarding.wake_us() {
             wake = wake.min(at.max(now.mono_us));
         }
         if wake != self.cron.wake_us {

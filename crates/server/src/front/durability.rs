@@ -276,9 +276,7 @@ impl Durability {
                 self.answer_switch(kernel);
             }
             // What is not loaded yet is on disk.
-            SaveOrder::BeforeStopUnlessLogged
-                if kernel.log_holds() || self.loading =>
-            {
+            SaveOrder::BeforeStopUnlessLogged if kernel.log_holds() || self.loading => {
                 self.orders.answer(asked, SaveAnswer::Saved);
             }
             _ => self.order_save_of(asked, now, kernel),
@@ -297,9 +295,7 @@ impl Durability {
         };
         let answer = match kernel.refuses_writes() {
             _ if kernel.durable_figures().log_state == wanted => SaveAnswer::Saved,
-            Some(Unwritable::Log(why)) if self.wanted.log => {
-                SaveAnswer::Failed(why.to_string())
-            }
+            Some(Unwritable::Log(why)) if self.wanted.log => SaveAnswer::Failed(why.to_string()),
             _ => return,
         };
         for asked in std::mem::take(&mut self.switching) {
@@ -471,8 +467,7 @@ impl Durability {
         if self.stop_save == StopSave::NotYet {
             self.stop_save = self.save_of_stop(now, kernel, shared);
         }
-        self.stop_save != StopSave::Over
-            || kernel.keeper().is_some_and(|k| k.is_saving())
+        self.stop_save != StopSave::Over || kernel.keeper().is_some_and(|k| k.is_saving())
     }
 
     fn save_of_stop(&self, now: Now, kernel: &mut Kernel, shared: &Shared) -> StopSave {
@@ -598,7 +593,10 @@ mod tests {
         // What is not loaded yet is on disk.
         let order = SaveOrder::BeforeStopUnlessLogged;
         assert_eq!(rig.order(order), [SaveAnswer::Saved]);
-        assert_eq!(rig.order(SaveOrder::Unpin(5)), [SaveAnswer::Unpinned(false)]);
+        assert_eq!(
+            rig.order(SaveOrder::Unpin(5)),
+            [SaveAnswer::Unpinned(false)]
+        );
     }
 
     #[test]

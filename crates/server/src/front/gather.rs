@@ -8,7 +8,6 @@ use super::local::Local;
 use super::outbox::Place;
 use super::session::Session;
 use super::{Front, Message};
-use crate::cluster::jobs::is_job;
 use rufous_base::{ConnId, Now, WorkerId};
 use rufous_command::Reply;
 use std::any::Any;
@@ -198,13 +197,7 @@ impl Session<'_> {
         own: Option<Answer>,
         finish: impl FnOnce(&mut Local<'_>, Vec<T>, &mut Reply<'_>) + Send + 'static,
     ) -> Option<u64> {
-        let job = self
-            .local
-            .front
-            .jobs
-            .get(self.conn)
-            .filter(|_| is_job(self.conn));
-        let (seq, resp3) = match job {
+        let (seq, resp3) = match self.local.front.peers.jobs.of(self.conn) {
             Some(begun) => (0, begun.resp3),
             None => {
                 let connection = self.local.front.connection(self.conn)?;

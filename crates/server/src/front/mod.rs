@@ -9,7 +9,7 @@
 //! - [`closing`], `farewell`, `stop`: the end of a client, of all before the node stops, and of the node
 //! - `intake`, [`lookahead`], [`parse`]: bytes become requests; `http`: other protocols
 //! - [`turn`], `refusals`: requests are executed, refused
-//! - `peers`, `outcomes`, `outbox`: what is sent to other nodes, to connections, to other workers
+//! - `outcomes`, `outbox`: what is sent to connections, to other workers
 //! - `blocked`: clients that wait for data
 //! - [`gather`], [`cron`]: questions to all workers of the node; work between requests
 //! - `keyspaces`, `rules`: changes of their table, and what lattice keys change for requests
@@ -50,7 +50,6 @@ pub mod orders;
 mod outbox;
 mod outcomes;
 pub mod parse;
-mod peers;
 pub mod persistence;
 pub mod process;
 mod refusals;
@@ -74,8 +73,8 @@ mod turn_end;
 
 use crate::cluster::PeerMessage;
 use crate::cluster::front::is_of_peers;
-use crate::cluster::jobs::Jobs;
 use crate::cluster::links::Links;
+use crate::cluster::peers::Peers;
 use crate::cluster::way::Locator;
 use crate::command::CommandTable;
 use crate::config::Config;
@@ -87,9 +86,6 @@ use intake::Intake;
 use orders::SaveOrder;
 use outbox::{Outbox, Place};
 use rufous_base::{Actor, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, WorkerId};
-use rufous_cluster::forward::Forwarding;
-use rufous_cluster::serving::Serving;
-use rufous_cluster::splitting::Splitting;
 use rufous_command::{DataCommands, Reply};
 use rufous_kernel::placement::Placement;
 use rufous_kernel::{Worker, worker};
@@ -146,13 +142,7 @@ pub struct Front {
     pub(crate) cron: cron::Cron,
     pub(crate) durability: durability::Durability,
     declared: keyspaces::Declared,
-    /// Sessions with other nodes, if the node is in a cluster: requests sent to them and received
-    /// from them.
-    pub(crate) links: Option<Box<Links>>,
-    pub(crate) forwarding: Forwarding,
-    pub(crate) serving: Serving,
-    pub(crate) jobs: Jobs,
-    pub(crate) splitting: Splitting,
+    pub(crate) peers: Peers,
 }
 
 impl Front {
@@ -183,18 +173,14 @@ impl Front {
             cron: cron::Cron::default(),
             durability: durability::Durability::new(id),
             declared: keyspaces::Declared::default(),
-            links: None,
-            forwarding: Forwarding::default(),
-            serving: Serving::default(),
-            jobs: Jobs::default(),
-            splitting: Splitting::default(),
+            peers: Peers::default(),
         };
         let (cluster, workers) = (front.shared.cluster.clone(), front.shared.workers);
         if let Some(cluster) = &cluster {
             front.kernel.join_chains(cluster.chains());
         }
         let links = |common: &_| Box::new(Links::new(Arc::clone(common), id, workers));
-        front.links = cluster.map(|cluster| links(&cluster.common));
+        front.peers.links = cluster.map(|cluster| links(&cluster.common));
         front.kernel.set_ledger(Arc::clone(&front.shared.ledger));
         front.configure(config);
         front
@@ -221,7 +207,7 @@ impl Front {
     /// What this worker knows of the places of keys.
     #[inline]
     pub(crate) fn locator(&self) -> Locator<'_> {
-        Locator::new(&self.kernel, self.table, self.links.as_deref())
+        Locator::new(&self.kernel, self.table, self.peers.links())
     }
 
     /// The connection, unless it is closed or its slot was reused.
@@ -302,7 +288,9 @@ impl Front {
         self.deliver_save_answers(fx);
         self.run_transactions(now, fx);
         self.go_on_declaring(now, fx);
-        self.take_jobs(fx);
+        for (header, whole) in self.peers.take_done() {
+            self.deliver(header.conn, header.seq, &whole, fx);
+        }
         self.resume_connections(now, fx);
         self.wake_in_time(now, fx);
         self.kernel.publish_charge();
@@ -330,7 +318,7 @@ impl Front {
     }
 
     /// Runs the kernel's requests that are no longer blocked.
-    fn settle_kernel(&mut self, now: Now, fx: &mut Effects<Message>) {
+    pub(crate) fn settle_kernel(&mut self, now: Now, fx: &mut Effects<Message>) {
         while self.kernel.settle(now) {
             self.deliver_outcomes(fx);
         }
@@ -342,7 +330,7 @@ impl Front {
         let awaited = Awaited {
             now,
             is_paused: self.pause.is_active(),
-            forwarding: &self.forwarding,
+            forwarding: &self.peers.forwarding,
         };
         let resumed = self.intake.resumed();
         self.connections.resume(&awaited, resumed, fx);
@@ -365,7 +353,7 @@ impl Actor for Front {
         }
         match input {
             Input::Opened { conn, info } if is_of_peers(&info) => {
-                self.on_peer_opened(now, conn, info, fx);
+                self.peers.on_opened(now, conn, info, fx);
             }
             Input::Opened { conn, info } => self.on_opened(now, conn, info, fx),
             // A closed log must not be needed again.
@@ -380,15 +368,15 @@ impl Actor for Front {
             Input::Resume { bytes } => self.advance(now, bytes, fx),
             Input::Message { from, message } => self.on_message(now, from, message, fx),
             Input::Told { message } => self.on_told(now, message, fx),
-            Input::Drained { conn } => match self.links_of(conn) {
+            Input::Drained { conn } => match self.peers.of(conn) {
                 Some(links) => links.on_drained(conn, fx),
                 None => self.connections.on_drained(conn),
             },
-            Input::Ended { conn } => match self.links_of(conn) {
+            Input::Ended { conn } => match self.peers.of(conn) {
                 Some(_) => fx.at_once.closes.push((conn, Close::AfterReplies)),
                 None => self.on_ended(conn),
             },
-            Input::Closed { conn } => match self.links_of(conn) {
+            Input::Closed { conn } => match self.peers.of(conn) {
                 Some(links) => links.on_closed(now, conn, fx),
                 None => self.on_closed(conn),
             },

@@ -248,7 +248,9 @@ mod tests {
         let (mut first, mut second) = (Orders::new(COORDINATOR), Orders::new(WorkerId(1)));
         first.take_them();
         assert!(first.route(SaveOrder::Save, Some(4)).is_none());
-        let asked = second.route(SaveOrder::SwitchLog, Some(7)).expect("an order");
+        let asked = second
+            .route(SaveOrder::SwitchLog, Some(7))
+            .expect("an order");
         assert!(!first.switch_log());
         first.on_order(asked);
         assert!(first.switch_log());

@@ -13,7 +13,7 @@ impl Front {
     /// Handles the outcomes of requests that were submitted earlier. To be called after every call
     /// of the kernel that may run requests. Returns whether there were any.
     #[inline]
-    pub(super) fn deliver_outcomes(&mut self, fx: &mut Effects<Message>) -> bool {
+    pub(crate) fn deliver_outcomes(&mut self, fx: &mut Effects<Message>) -> bool {
         let mut any = false;
         while let Some(outcome) = self.kernel.next_outcome() {
             any = true;
@@ -65,7 +65,7 @@ impl Front {
             return false;
         }
         if header.door == Door::Forwarded {
-            self.jobs.turn_away(header.conn);
+            self.peers.jobs.turn_away(header.conn);
             return true;
         }
         self.forward_late(&header, &args, fx);
@@ -78,10 +78,10 @@ impl Front {
         }
         if is_job(header.conn) {
             if DataCommands::is_write(header.command) {
-                return self.jobs.lose(header);
+                return self.peers.jobs.lose(header);
             }
             // What it has seen may be undone; the sender asks again.
-            return self.jobs.turn_away(header.conn);
+            return self.peers.jobs.turn_away(header.conn);
         }
         if self.connections.get(header.conn).is_some() {
             fx.closes.push((header.conn, Close::Now));
@@ -127,7 +127,7 @@ impl Front {
             self.declared.on_reply(reply);
             return;
         }
-        self.jobs.complete(conn, from, range);
+        self.peers.jobs.complete(conn, from, range);
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::connection::Connection;
 use super::local::Local;
-use crate::cluster::jobs::is_job;
 use rufous_base::{ConnId, Now};
 use rufous_command::{Failure, Flags, Spec};
 
@@ -20,13 +19,7 @@ pub struct Session<'a> {
 impl Session<'_> {
     /// The database of the request: that of its connection, or of the job that it runs for.
     pub fn db(&mut self) -> Result<u8, Failure> {
-        match self
-            .local
-            .front
-            .jobs
-            .get(self.conn)
-            .filter(|_| is_job(self.conn))
-        {
+        match self.local.front.peers.jobs.of(self.conn) {
             Some(begun) => Ok(begun.db),
             None => Ok(self.connection()?.db),
         }

@@ -150,12 +150,12 @@ impl Shared {
     }
 
     /// A worker of the stopping node waits for no other node any more.
-    pub(super) fn part_from_peers(&self) {
+    pub(crate) fn part_from_peers(&self) {
         self.parted.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether that holds for all workers.
-    pub(super) fn all_parted(&self) -> bool {
+    pub(crate) fn all_parted(&self) -> bool {
         self.parted.load(Ordering::Relaxed) >= self.memory.len()
     }
 

@@ -32,11 +32,13 @@ use apart::{Apart, Far};
 use begun::{Begun, Promised};
 use rufous_base::{Args, ConnId, Now, Output, WorkerId};
 use rufous_cluster::figures::WaitFigures;
-use rufous_command::{DataCommands, Failure, Flags, OUT_OF_MEMORY, Reply, Spec, options, unwritable};
-use rufous_kernel::{Batch, Worker};
+use rufous_command::{
+    DataCommands, Failure, Flags, OUT_OF_MEMORY, Reply, Spec, options, unwritable,
+};
 use rufous_kernel::batch::{Header, Request};
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::shard::WatchId;
+use rufous_kernel::{Batch, Worker};
 use run::Running;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -323,7 +323,8 @@ impl Front {
             Dispatch::Key => {
                 // A command with one key has it in `keys`, or was refused for its arity.
                 let first = request.keys.first();
-                let owner = first.map_or(self.kernel.id(), |key| key.owner_now(&self.kernel, &args));
+                let owner =
+                    first.map_or(self.kernel.id(), |key| key.owner_now(&self.kernel, &args));
                 self.kernel
                     .submit_one(now, header, owner, args, &mut fx.output)
             }
@@ -421,7 +422,7 @@ impl Front {
         if self.pause.holds(connection, spec) {
             return Some(Suspended::Paused);
         }
-        let held = way::why_waits(now, way, connection, &mut self.forwarding);
+        let held = way::why_waits(now, way, connection, &mut self.peers.forwarding);
         held.or_else(|| {
             let waits = self.apart(now).waits(request, way, args);
             waits.then_some(Suspended::Barrier)
@@ -431,7 +432,7 @@ impl Front {
     /// The location of the keys of a request.
     #[inline]
     fn way_of(&mut self, request: &Request<'_>, args: &Args<'_>) -> Way {
-        if self.links.is_none() {
+        if self.peers.links.is_none() {
             return Way::Here;
         }
         let door = self.connection(request.conn).map(|c| c.door());
@@ -442,10 +443,11 @@ impl Front {
     /// lattice keys, which do not support it.
     #[inline]
     fn refused_on_keys(&mut self, routed: &Routed<'_, '_>) -> Option<Failure> {
-        if self.links.is_some() {
+        if self.peers.links.is_some() {
             let door = self.connection(routed.request.conn).map(|c| c.door());
-            let locator = Locator::new(&self.kernel, self.table, self.links.as_deref());
-            let refused = locator.refused_elsewhere(door, routed, &mut self.forwarding);
+            let links = self.peers.links.as_deref();
+            let locator = Locator::new(&self.kernel, self.table, links);
+            let refused = locator.refused_elsewhere(door, routed, &mut self.peers.forwarding);
             if refused.is_some() {
                 return refused;
             }
@@ -456,13 +458,7 @@ impl Front {
     /// Notes what the reply to a request waits for. `is_more`: the request runs in a transaction that
     /// answers each command at once.
     #[inline]
-    fn note_until(
-        &mut self,
-        request: &Request<'_>,
-        spec: &Spec,
-        is_more: bool,
-        args: &Args<'_>,
-    ) {
+    fn note_until(&mut self, request: &Request<'_>, spec: &Spec, is_more: bool, args: &Args<'_>) {
         let splits = self.connections.splits();
         if splits && (is_more || self.find_until(request, spec, args) == Until::Passed) {
             self.connections.wait_for_copies(request.conn);
@@ -470,7 +466,7 @@ impl Front {
     }
 
     fn find_until(&mut self, request: &Request<'_>, spec: &Spec, args: &Args<'_>) -> Until {
-        let locator = Locator::new(&self.kernel, self.table, self.links.as_deref());
+        let locator = Locator::new(&self.kernel, self.table, self.peers.links());
         if !spec.flags.has(Flags::EXEC) {
             return locator.until(request, args);
         }

@@ -84,7 +84,7 @@ impl Front {
         self.durability.on_turn_end(now, stops, &mut self.kernel);
         fx.passed = self.kernel.passed();
         fx.logged = self.kernel.logged();
-        fx.congested = self.kernel.is_congested() || self.peers_are_full();
+        fx.congested = self.kernel.is_congested() || self.peers.are_full();
         self.kernel.take_disk_requests(&mut fx.disk);
         self.take_events(now, fx);
         self.connections.take_closes(fx);
@@ -171,5 +171,63 @@ impl Front {
             && self
                 .durability
                 .close_log(now, &mut self.kernel, &self.shared)
+    }
+
+    /// Whether the node stops, and has waited as long as it may for other nodes.
+    pub(crate) fn has_waited_to_stop(&self, now: Now) -> bool {
+        self.stop.has_waited(now, self.peers.is_alone())
+    }
+
+    /// A stopping node has waited long enough for other nodes: gives up what waits for them.
+    pub(crate) fn give_up_others(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let cluster = self.shared.cluster.as_ref();
+        if self.stop.has_begun() && cluster.is_some_and(|cluster| cluster.has_left()) {
+            self.stop.on_left(now);
+        }
+        if !self.has_waited_to_stop(now) {
+            return;
+        }
+        let replies = self.give_up_forwarding(now, fx);
+        let acknowledgements = self.kernel.give_up_others(now);
+        self.settle_kernel(now, fx);
+        if replies > 0 || acknowledgements > 0 {
+            let worker = self.id().0;
+            tracing::warn!(
+                worker,
+                replies,
+                acknowledgements,
+                "stopping without what other nodes owe: the outcome of these requests is unknown"
+            );
+        }
+    }
+
+    /// Ends sessions with other nodes before the node stops: after all requests that wait for other
+    /// nodes are answered, and before the log is closed, which would miss their changes. True when
+    /// that is done. A session of one worker has the acknowledgements for all: none ends before no
+    /// worker waits.
+    pub(super) fn leaves_peers(&mut self, now: Now, fx: &mut Effects<Message>) -> bool {
+        let has_waited = self.has_waited_to_stop(now);
+        if !self.peers.are_there() {
+            return true;
+        }
+        if self.kernel.awaits_chains() {
+            if !has_waited {
+                return false;
+            }
+            // The result of these is unknown.
+            fx.abandon(Until::Passed);
+        }
+        if self.stop.on_parted() {
+            self.shared.part_from_peers();
+            // Others may wait for this one alone.
+            let others = self.out.place().others();
+            let wakes = others.map(|worker| (worker, Message::Tell(Box::new(|_, _| {}))));
+            fx.messages.extend(wakes);
+        }
+        if !self.shared.all_parted() && !has_waited {
+            return false;
+        }
+        self.peers.stop(fx);
+        true
     }
 }

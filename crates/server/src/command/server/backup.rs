@@ -174,7 +174,10 @@ mod tests {
             rig.send(client, b"BACKUP UNPIN 4\r\n");
             let asked = next_order(&mut rig).expect("an order");
             assert_eq!(asked.order, SaveOrder::Unpin(4));
-            rig.fronts[0].durability.orders.answer(asked, SaveAnswer::Unpinned(true));
+            rig.fronts[0]
+                .durability
+                .orders
+                .answer(asked, SaveAnswer::Unpinned(true));
             rig.advance_ms(100);
             assert_eq!(rig.take(client), ":1\r\n");
             rig.close(client);
@@ -201,7 +204,10 @@ mod tests {
             rig.settle();
             let asked = next_order(&mut rig).expect("an order");
             assert_eq!(asked.order, SaveOrder::Unpin(4));
-            rig.fronts[0].durability.orders.answer(asked, SaveAnswer::Unpinned(true));
+            rig.fronts[0]
+                .durability
+                .orders
+                .answer(asked, SaveAnswer::Unpinned(true));
         }
     }
 }

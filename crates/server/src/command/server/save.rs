@@ -67,7 +67,10 @@ mod tests {
             let mut asked = rig.fronts[0].durability.orders.take();
             let asked = asked.pop_front().expect("an order");
             assert_eq!(asked.order, order);
-            rig.fronts[0].durability.orders.answer(asked, answer.clone());
+            rig.fronts[0]
+                .durability
+                .orders
+                .answer(asked, answer.clone());
             rig.advance_ms(100);
             assert_eq!(
                 rig.take(client),

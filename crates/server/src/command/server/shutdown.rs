@@ -133,7 +133,10 @@ mod tests {
             assert_eq!(found, order, "{request} {appendonly} {save}");
             if let Some(asked) = asked {
                 assert_eq!(rig.node_effects, []);
-                rig.fronts[0].durability.orders.answer(asked, SaveAnswer::Saved);
+                rig.fronts[0]
+                    .durability
+                    .orders
+                    .answer(asked, SaveAnswer::Saved);
                 rig.advance_ms(100);
             }
             assert_eq!(rig.node_effects, [NodeEffect::Shutdown], "{request}");
@@ -151,7 +154,10 @@ mod tests {
             rig.send(client, format!("{request}\r\n").as_bytes());
             let mut orders = rig.fronts[0].durability.orders.take();
             let asked = orders.pop_front().expect("an order");
-            rig.fronts[0].durability.orders.answer(asked, SaveAnswer::Failed("no room".into()));
+            rig.fronts[0]
+                .durability
+                .orders
+                .answer(asked, SaveAnswer::Failed("no room".into()));
             rig.advance_ms(100);
             assert_eq!(rig.take(client), expected);
             assert_eq!(rig.node_effects.is_empty(), !expected.is_empty());

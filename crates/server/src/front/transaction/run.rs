@@ -3,9 +3,9 @@
 use super::super::local::Local;
 use super::super::session::Session;
 use super::super::{Front, Message};
-use super::{discarded, refusal_of_changes};
 use super::plan::{Needs, looks_at_all_keys};
 use super::undoing::{self, Errors};
+use super::{discarded, refusal_of_changes};
 use crate::cluster::redirect::Door;
 use crate::command::{Dispatch, SessionRun};
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
@@ -115,11 +115,9 @@ impl Session<'_> {
         };
         let front = &mut self.local.front;
         let refused = front.locator().refused_queue(door, &mut queued);
-        let refused =
-            refused.or_else(|| refused_by_clocks(&mut front.kernel, now, &mut queued));
+        let refused = refused.or_else(|| refused_by_clocks(&mut front.kernel, now, &mut queued));
         let locator = front.locator();
-        let refused =
-            refused.or_else(|| undoes.then(|| undoing::refused(locator, &mut queued))?);
+        let refused = refused.or_else(|| undoes.then(|| undoing::refused(locator, &mut queued))?);
         self.connection()?.transaction.queued = Some(queued);
         Ok(refused)
     }

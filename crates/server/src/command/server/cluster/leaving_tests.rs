@@ -55,7 +55,7 @@ fn who_waits_for_a_slot_that_goes_is_redirected_or_waits_at_its_new_node() {
     let waiting: u64 = rig
         .fronts
         .iter()
-        .map(|front| front.forwarding.figures().waiting)
+        .map(|front| front.peers.forwarding.figures().waiting)
         .sum();
     assert_eq!(waiting, 2);
     // It is still there to be unblocked, and to give up where there is no session.
