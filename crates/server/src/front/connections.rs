@@ -316,6 +316,11 @@ fn may_answer_long(spec: &Spec) -> bool {
 
 /// Outputs.
 impl Connections {
+    /// Connections with an open `BEGIN` transaction.
+    pub(super) fn begun(&self) -> usize {
+        self.iter().filter(|c| c.transaction.is_begun()).count()
+    }
+
     /// Connections that are suspended.
     #[cfg(test)]
     pub(super) fn suspended(&self) -> usize {

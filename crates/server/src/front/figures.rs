@@ -141,7 +141,7 @@ impl Local<'_> {
                 .filter(|c| !c.transaction.watched.is_empty())
                 .count(),
             watched: front.clients().map(|c| c.transaction.watched.len()).sum(),
-            open_transactions: front.open_transactions(),
+            open_transactions: front.connections.begun(),
             longest_input: front.clients().map(|c| c.held.len()).max().unwrap_or(0),
             longest_output: front
                 .clients()
@@ -224,7 +224,7 @@ impl Front {
             expiring: std::array::from_fn(|db| shard.listed_expiring_len(db)),
             clients: self.connections().filter(|c| !c.info.is_internal()).count(),
             blocked: self.blocked_clients(),
-            open_transactions: self.open_transactions(),
+            open_transactions: self.connections.begun(),
             persistence: self.durability.info(&self.kernel),
             replication: self.kernel.replication_figures(),
             peers: self.peer_figures(),

@@ -4,10 +4,12 @@ use super::super::local::Local;
 use super::super::session::Session;
 use super::super::{Front, Message};
 use super::plan::{Needs, looks_at_all_keys};
-use super::undoing::{self, Errors};
-use super::{discarded, refusal_of_changes};
+use super::undoing::Errors;
+use super::watching::end_watches;
+use super::{Transaction, discarded};
 use crate::cluster::redirect::Door;
 use crate::command::{Dispatch, SessionRun};
+use crate::front::connection::Connection;
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
 use rufous_base::{Args, Effects, Now, Output};
 use rufous_command::{DataCommands, Failure, Queued, Reply};
@@ -45,86 +47,34 @@ pub(crate) struct Running {
     pub(super) errors: Errors,
 }
 
-impl Session<'_> {
-    /// `EXEC`.
-    pub(crate) fn exec(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
-        let now = self.now;
-        let connection = self.connection()?;
-        if !connection.transaction.open {
-            return Err("ERR EXEC without MULTI".into());
-        }
-        if connection.transaction.aborted {
-            self.local.front.end_transaction(self.conn);
-            self.local.front.show_exec(now, self.conn);
-            return Err("EXECABORT Transaction discarded because of previous errors.".into());
-        }
-        self.run_kept(reply)
-    }
-
-    /// Runs the queued commands.
-    pub(super) fn run_kept(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
-        let now = self.now;
-        let connection = self.connection()?;
-        let (flags, grows) = connection.transaction.changes();
-        if let Some(failure) = refusal_of_changes(&mut self.local.front.kernel, now, flags, grows) {
-            self.local.front.end_transaction(self.conn);
-            return Err(discarded(&failure));
-        }
-        if let Some(begun) = self.local.front.apart(now).exec(self.conn) {
-            self.pending = begun.is_ok();
-            return begun;
-        }
-        if let Some(failure) = self.refused_queue(now)? {
-            self.local.front.end_transaction(self.conn);
-            return Err(failure);
-        }
-        let begun = self.connection()?.transaction.is_begun();
-        let command = self.local.front.end_of_transaction(begun);
-        let connection = self.connection()?;
-        let taken = std::mem::take(&mut connection.transaction);
-        let header = connection.header(command, false, None);
-        let running = Running {
+impl Running {
+    /// `EXEC` or `COMMIT` runs what a connection has queued.
+    pub(super) fn new(
+        now: Now,
+        header: Header,
+        queued: &mut Transaction,
+        connection: &Connection,
+    ) -> Self {
+        Self {
             header,
-            batch: taken.queued.unwrap_or_default(),
+            batch: queued.queued.take().unwrap_or_default(),
             next: 0,
             out: Output::default(),
             too_much: false,
             held: None,
-            begun,
+            begun: queued.is_begun(),
             dirty: false,
             watcher: connection.watcher(),
-            watched: taken.watched.into_iter().collect(),
-            db: taken.db,
+            watched: std::mem::take(&mut queued.watched).into_iter().collect(),
+            db: queued.db,
             since_us: now.mono_us,
-            errors: Errors::of(connection, taken.has_token),
-        };
-        if let Some(begun) = taken.begun {
-            self.local.front.end_begun(*begun);
+            errors: Errors::of(connection, queued.has_token),
         }
-        self.pending = self.local.front.run_transaction(now, running, reply);
-        Ok(())
-    }
-
-    /// Where the client is redirected with its transaction, or why clocks do not allow it.
-    fn refused_queue(&mut self, now: Now) -> Result<Option<Failure>, Failure> {
-        let connection = self.connection()?;
-        let undoes = connection.undoes || connection.transaction.has_token;
-        let door = connection.door();
-        let Some(mut queued) = connection.transaction.queued.take() else {
-            return Ok(None);
-        };
-        let front = &mut self.local.front;
-        let refused = front.locator().refused_queue(door, &mut queued);
-        let refused = refused.or_else(|| refused_by_clocks(&mut front.kernel, now, &mut queued));
-        let locator = front.locator();
-        let refused = refused.or_else(|| undoes.then(|| undoing::refused(locator, &mut queued))?);
-        self.connection()?.transaction.queued = Some(queued);
-        Ok(refused)
     }
 }
 
 /// Why a transaction is not executed, if it writes lattice keys while clocks lead too far: later, no part is refused.
-fn refused_by_clocks(
+pub(super) fn refused_by_clocks(
     kernel: &mut Worker<DataCommands>,
     now: Now,
     queued: &mut Batch,
@@ -144,11 +94,15 @@ pub(super) const UNSERVED: &str = "TRYAGAIN The transaction's keys have moved to
 
 impl Front {
     /// Runs a transaction, or starts it. True if the reply comes later.
-    fn run_transaction(&mut self, now: Now, mut running: Running, reply: &mut Reply<'_>) -> bool {
-        let exec = self.transactions.next;
-        self.transactions.next += 1;
+    pub(super) fn run_transaction(
+        &mut self,
+        now: Now,
+        mut running: Running,
+        reply: &mut Reply<'_>,
+    ) -> bool {
+        let exec = self.transactions.number();
         if let Some(plan) = running.plan(now, exec, &self.kernel, self.table) {
-            self.transactions.running.insert(exec, running);
+            self.transactions.on_waits(exec, running);
             self.kernel.hold_all(plan);
             return true;
         }
@@ -179,7 +133,7 @@ impl Front {
         }
         running.out.append_range(reply.out, start, reply.out.mark());
         reply.out.truncate(start);
-        self.transactions.running.insert(exec, running);
+        self.transactions.on_waits(exec, running);
         true
     }
 
@@ -188,12 +142,14 @@ impl Front {
         loop {
             if let Some(held) = self.kernel.next_held() {
                 self.start_held(now, held, fx);
-            } else if !self.transactions.answers.is_empty() {
-                for (exec, reply) in std::mem::take(&mut self.transactions.answers) {
+            } else {
+                let answers = self.transactions.take_answers();
+                if answers.is_empty() {
+                    return;
+                }
+                for (exec, reply) in answers {
                     self.go_on(now, exec, &reply, fx);
                 }
-            } else {
-                return;
             }
             self.settle_kernel(now, fx);
         }
@@ -201,10 +157,10 @@ impl Front {
 
     fn start_held(&mut self, now: Now, held: HeldExec, fx: &mut Effects<Message>) {
         let exec = held.exec;
-        if let Some(step) = self.transactions.steps.remove(&exec) {
+        if let Some(step) = self.transactions.take_step(exec) {
             return self.step_held(now, step, held, fx);
         }
-        let Some(mut running) = self.transactions.running.remove(&exec) else {
+        let Some(mut running) = self.transactions.take_running(exec) else {
             debug_assert!(false, "keys held for a transaction that is not under way");
             return;
         };
@@ -245,7 +201,7 @@ impl Front {
     }
 
     fn go_on(&mut self, now: Now, exec: u64, reply: &Output, fx: &mut Effects<Message>) {
-        let Some(mut running) = self.transactions.running.remove(&exec) else {
+        let Some(mut running) = self.transactions.take_running(exec) else {
             // It did not wait for this answer.
             return;
         };
@@ -268,7 +224,7 @@ impl Front {
             self.finish_late(now, running, out, fx);
         } else {
             running.out = out;
-            self.transactions.running.insert(exec, running);
+            self.transactions.on_waits(exec, running);
         }
     }
 
@@ -309,7 +265,8 @@ impl Front {
     /// Ends a transaction after its last command.
     fn finish_running(&mut self, now: Now, running: Running) {
         let conn = running.header.conn;
-        self.end_watches(running.watcher, running.watched.iter());
+        let (kernel, out) = (&mut self.kernel, &mut self.out);
+        end_watches(running.watcher, running.watched.iter(), kernel, out);
         self.transactions.keep(running.batch);
         if running.too_much {
             self.connections.close_now(conn);

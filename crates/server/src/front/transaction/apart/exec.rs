@@ -5,8 +5,8 @@ use super::{Apart, CANNOT_UNDO, at_of, in_db, refusal, shape_of, slots_of, what_
 use crate::cluster::redirect::Door;
 use crate::command::Dispatch;
 use crate::front::Message;
-use crate::front::transaction::discarded;
 use crate::front::transaction::run::Running;
+use crate::front::transaction::{discarded, end_of};
 use rufous_base::{Args, ConnId, Effects, Output};
 use rufous_cluster::composing::{self, Composer};
 use rufous_command::{DataCommands, Failure, Flags, Reply, Spec, options};
@@ -46,7 +46,7 @@ impl Apart<'_> {
             return None;
         }
         let begun = self.front.connection(conn)?.transaction.is_begun();
-        let command = self.front.end_of_transaction(begun);
+        let command = end_of(self.front.table, begun);
         let connection = self.front.connection(conn)?;
         let taken = std::mem::take(&mut connection.transaction);
         let header = connection.header(command, false, None);
@@ -59,7 +59,9 @@ impl Apart<'_> {
             begun,
         };
         if let Some(begun) = taken.begun {
-            self.front.end_begun(*begun);
+            let front = &mut self.front;
+            let (kernel, out) = (&mut front.kernel, &mut front.out);
+            front.transactions.end_begun(*begun, kernel, out);
         }
         let queued = taken.queued.unwrap_or_default();
         Some(self.exec_queue((&header, undoes), queued, watches))

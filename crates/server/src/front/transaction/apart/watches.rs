@@ -1,13 +1,16 @@
 //! Watches of keys at other nodes: slots record them, as transactions that do only that.
 
 use super::{Apart, in_db};
+use crate::cluster::links::Links;
 use crate::cluster::redirect::Door;
 use crate::cluster::way::Way;
 use crate::front::transaction::step::Step;
+use crate::front::transaction::watching::end_watches;
 use rufous_base::ConnId;
 use rufous_base::slot::slot_of;
 use rufous_cluster::composing::Composer;
-use rufous_command::Failure;
+use rufous_command::{DataCommands, Failure};
+use rufous_kernel::Worker;
 use rufous_kernel::body::{self, Deed};
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::planted::{self, Planted};
@@ -47,6 +50,37 @@ impl Far {
 
     pub(super) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Ends watches that slots have recorded. No client waits for that.
+    pub(in super::super) fn end(self, links: Option<&Links>, kernel: &mut Worker<DataCommands>) {
+        if self.keys.is_empty() {
+            return;
+        }
+        let Some(mapping) = links.and_then(|links| links.routing().mapping) else {
+            return;
+        };
+        // A worker ends all of them at once, whichever of its slots is told.
+        let mut told = BTreeMap::new();
+        for (db, key) in self.keys.keys() {
+            let slot = slot_of(key);
+            let head = mapping.chains.of(slot).head();
+            let worker = |node| Some((node, mapping.members.get(&node)?.worker_of(slot)));
+            if let Some(at) = head.and_then(worker) {
+                told.entry(at).or_insert((*db, key));
+            }
+        }
+        let watcher = self.number;
+        let bodies = told.into_values().filter_map(|(db, key)| {
+            let mut composer = Composer::new(false, false);
+            composer.add_deed(in_db(db), Deed::Unwatch { watcher }, key);
+            Some((composer.finish().ok()?.0, key))
+        });
+        let bodies: Vec<_> = bodies.collect();
+        for (body, key) in bodies {
+            let keys = [(&**key, false)];
+            kernel.begin_transacting(None, keys, body);
+        }
     }
 }
 
@@ -164,7 +198,7 @@ impl Apart<'_> {
                     transaction.far.add(key, since);
                 }
             }
-            None => self.end_watches(begun),
+            None => begun.end(self.front.peers.links(), &mut self.front.kernel),
         }
     }
 
@@ -174,39 +208,10 @@ impl Apart<'_> {
             watcher, keys, far, ..
         } = watches
         {
-            self.front.end_watches(watcher, keys.iter());
-            self.end_watches(far);
-        }
-    }
-
-    /// Ends watches that slots have recorded. No client waits for that.
-    pub(in super::super) fn end_watches(&mut self, far: Far) {
-        if far.keys.is_empty() {
-            return;
-        }
-        let Some(mapping) = self.front.links().and_then(|links| links.routing().mapping) else {
-            return;
-        };
-        // A worker ends all of them at once, whichever of its slots is told.
-        let mut told = BTreeMap::new();
-        for (db, key) in far.keys.keys() {
-            let slot = slot_of(key);
-            let head = mapping.chains.of(slot).head();
-            let worker = |node| Some((node, mapping.members.get(&node)?.worker_of(slot)));
-            if let Some(at) = head.and_then(worker) {
-                told.entry(at).or_insert((*db, key));
-            }
-        }
-        let watcher = far.number;
-        let bodies = told.into_values().filter_map(|(db, key)| {
-            let mut composer = Composer::new(false, false);
-            composer.add_deed(in_db(db), Deed::Unwatch { watcher }, key);
-            Some((composer.finish().ok()?.0, key))
-        });
-        let bodies: Vec<_> = bodies.collect();
-        for (body, key) in bodies {
-            let keys = [(&**key, false)];
-            self.front.kernel.begin_transacting(None, keys, body);
+            let front = &mut self.front;
+            let (kernel, out) = (&mut front.kernel, &mut front.out);
+            end_watches(watcher, keys.iter(), kernel, out);
+            far.end(front.peers.links(), kernel);
         }
     }
 }
