@@ -11,8 +11,8 @@ use super::words;
 use crate::command::Dispatch;
 use crate::front::blocked::end_of;
 use crate::front::lookahead::{ParsedKey, What};
-use crate::front::turn::Request;
-use crate::front::{Front, Message, parse};
+use crate::front::request::Request;
+use crate::front::{Front, Message, parse, refusals};
 use rufous_base::{Args, Effects, Now, Output, Until};
 use rufous_cluster::serving::{Action, Asker};
 use rufous_command::{Failure, Flags, Reply};
@@ -85,7 +85,13 @@ impl Front {
     /// Why a request of another node is refused, apart from its keys.
     fn refused_of_peer(&mut self, no: NodeNo, what: What, args: &Args<'_>) -> Option<Failure> {
         let What::Command(id) = what else {
-            return Some(self.refusal(what, args, &[]));
+            return Some(refusals::refusal(
+                what,
+                args,
+                &[],
+                self.table,
+                &mut self.kernel,
+            ));
         };
         let spec = self.table.spec(id);
         let is_on_keys = matches!(self.table.dispatch(id), Dispatch::Key | Dispatch::Keys);

@@ -5,7 +5,7 @@
 
 use super::jobs::Job;
 use super::way::Way;
-use crate::front::turn::Request;
+use crate::front::request::Request;
 use crate::front::{Front, Message};
 use rufous_base::{Args, Effects, Now, Span};
 use rufous_cluster::splitting::{Joins, Plan, find};
@@ -36,7 +36,7 @@ impl Front {
     ) -> Submitted {
         let spec = self.table.spec(header.command);
         let reads = spec.flags.has(Flags::READONLY);
-        self.note_deadline(now, header.conn, spec, args);
+        self.connections.note_deadline(now, header.conn, spec, args);
         if let Some(connection) = self.connection(header.conn) {
             connection.is_far = reads;
         }

@@ -9,7 +9,7 @@ use super::words;
 use crate::command::CommandTable;
 use crate::front::connection::{Connection, Suspended};
 use crate::front::lookahead::{ParsedKey, What};
-use crate::front::turn::Request;
+use crate::front::request::Request;
 use rufous_base::slot::slot_of;
 use rufous_base::{Args, Now};
 use rufous_cluster::forward::{Forwarding, Goal};

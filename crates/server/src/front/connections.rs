@@ -3,9 +3,9 @@
 use super::connection::{Connection, Suspended};
 use super::outbox::Place;
 use super::replies::Mark;
-use rufous_base::{Backlog, Close, ConnId, ConnInfo, Effects, Now, Output, Until};
+use rufous_base::{Args, Backlog, Close, ConnId, ConnInfo, Effects, Now, Output, Until};
 use rufous_cluster::forward::Forwarding;
-use rufous_command::{Flags, Spec, Table};
+use rufous_command::{Flags, Spec, Table, blocking};
 use rufous_kernel::{Header, Submitted};
 
 /// See the module's description.
@@ -285,6 +285,16 @@ impl Connections {
         }
     }
 
+    /// Keeps the time until which a blocking command waits, wherever its keys are by then.
+    #[inline]
+    pub(crate) fn note_deadline(&mut self, now: Now, id: ConnId, spec: &Spec, args: &Args<'_>) {
+        if spec.flags.has(Flags::BLOCKING)
+            && let Some(connection) = self.get(id)
+        {
+            connection.deadline_us = blocking::deadline_us(spec, args, now);
+        }
+    }
+
     /// The client of a request begins to wait for data, and is read within bounds. False if it is gone.
     pub(crate) fn block<M>(&mut self, header: &Header, fx: &mut Effects<M>) -> bool {
         let Some(connection) = self.get(header.conn) else {
@@ -316,6 +326,16 @@ fn may_answer_long(spec: &Spec) -> bool {
 
 /// Outputs.
 impl Connections {
+    /// The connections of clients, not those that the process itself opened.
+    pub(super) fn clients(&self) -> impl Iterator<Item = &Connection> {
+        self.iter().filter(|c| !c.info.is_internal())
+    }
+
+    /// Clients that wait for data, wherever it is.
+    pub(super) fn blocked(&self) -> usize {
+        self.iter().filter(|c| c.is_blocked()).count()
+    }
+
     /// Connections with an open `BEGIN` transaction.
     pub(super) fn begun(&self) -> usize {
         self.iter().filter(|c| c.transaction.is_begun()).count()

@@ -4,16 +4,16 @@
 //! a copy of its counters on the board. Nothing is copied unless a round was started, and no
 //! request waits for it.
 
-use super::Front;
 use super::connection::{Connection, Suspended};
 use super::local::Local;
 use super::persistence::PersistenceInfo;
 use super::shared::Counters;
 use crate::cluster::figures as peers;
+use crate::cluster::jobs::is_job;
 use crate::command::server::info::figures::{Figures as Info, Keyspace};
 use crate::command::server::memory::Usage;
-use rufous_base::Now;
 use rufous_base::limits::DATABASES;
+use rufous_base::{Now, WorkerId};
 use rufous_command::DataCommands;
 use rufous_kernel::replicate::replicas;
 use rufous_kernel::shard::{Counters as ShardCounters, Memory};
@@ -91,6 +91,20 @@ impl Board {
         (0..self.places.len()).all(|worker| self.has_answered(worker, round))
     }
 
+    /// Publishes counters if a round was started.
+    pub(super) fn answer(&self, worker: WorkerId, figures: impl FnOnce() -> WorkerFigures) {
+        let Some(place) = self.places.get(worker.index()) else {
+            return;
+        };
+        let round = self.round.load(Ordering::Relaxed);
+        if place.round.load(Ordering::Relaxed) == round {
+            return;
+        }
+        let figures = Arc::new(figures());
+        *place.figures.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
+        place.round.store(round, Ordering::Release);
+    }
+
     /// The last counters of every worker; `None` if it has not published any.
     pub fn figures(&self) -> Vec<Option<Arc<WorkerFigures>>> {
         let read = |place: &Place| {
@@ -124,26 +138,41 @@ impl Local<'_> {
     /// What `INFO` shows of the worker.
     pub(crate) fn info(&self, now: Now) -> Info {
         let front = &*self.front;
-        front.publish_memory();
+        front.shared.publish_memory(&front.kernel);
+        let here = front.kernel.waiting_clients().in_time();
+        let here = here.filter(|conn| !is_job(*conn)).count();
+        let in_time = here + front.peers.forwarding.in_time();
         let shard = &front.kernel.shard;
         let counted = shard.counters();
         Info {
-            clients: front.clients().count(),
+            clients: front.connections.clients().count(),
             paused: front
+                .connections
                 .clients()
                 .filter(|c| c.suspended == Some(Suspended::Paused))
                 .count(),
-            blocked: front.blocked_clients(),
-            in_time: front.blocked_in_time(),
+            blocked: front.connections.blocked(),
+            in_time,
             awaited: shard.observers().awaited_keys(),
             watching: front
+                .connections
                 .clients()
                 .filter(|c| !c.transaction.watched.is_empty())
                 .count(),
-            watched: front.clients().map(|c| c.transaction.watched.len()).sum(),
+            watched: front
+                .connections
+                .clients()
+                .map(|c| c.transaction.watched.len())
+                .sum(),
             open_transactions: front.connections.begun(),
-            longest_input: front.clients().map(|c| c.held.len()).max().unwrap_or(0),
+            longest_input: front
+                .connections
+                .clients()
+                .map(|c| c.held.len())
+                .max()
+                .unwrap_or(0),
             longest_output: front
+                .connections
                 .clients()
                 .map(|c| c.replies.late_bytes())
                 .max()
@@ -151,7 +180,7 @@ impl Local<'_> {
             memory: self.usage(),
             counters: front.counters.clone(),
             commands: self.command_stats(),
-            per_second: front.commands_per_second(),
+            per_second: front.cron.per_second(),
             expired: counted.expired - front.base.shard.expired,
             evicted: front.kernel.evictions().evicted - front.base.evictions.evicted,
             changes: counted.changes,
@@ -180,30 +209,16 @@ impl Local<'_> {
             clients: front.connections().map(per_client).sum(),
         }
     }
-}
 
-impl Front {
-    /// Publishes the counters on the board if a round was started.
-    pub(super) fn answer_board(&self) {
-        let board = &self.shared.board;
-        let Some(place) = board.places.get(self.id().index()) else {
-            return;
-        };
-        let round = board.round.load(Ordering::Relaxed);
-        if place.round.load(Ordering::Relaxed) == round {
-            return;
-        }
-        let figures = Arc::new(self.figures());
-        *place.figures.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
-        place.round.store(round, Ordering::Release);
-    }
-
-    fn figures(&self) -> WorkerFigures {
-        let shard = &self.kernel.shard;
+    /// All counters of the worker.
+    pub(super) fn figures(&self) -> WorkerFigures {
+        let front = &*self.front;
+        let shard = &front.kernel.shard;
         let commands =
-            self.table
+            front
+                .table
                 .specs()
-                .zip(self.kernel.stats())
+                .zip(front.kernel.stats())
                 .filter_map(|((_, spec), stats)| {
                     let noted = stats.calls + stats.rejected + stats.failed > 0;
                     noted.then(|| CommandFigures {
@@ -216,18 +231,18 @@ impl Front {
                 });
         WorkerFigures {
             commands: commands.collect(),
-            counters: self.counters.clone(),
+            counters: front.counters.clone(),
             shard: shard.counters(),
-            evictions: self.kernel.evictions(),
-            memory: self.kernel.memory(),
+            evictions: front.kernel.evictions(),
+            memory: front.kernel.memory(),
             keys: std::array::from_fn(|db| shard.listed_len(db)),
             expiring: std::array::from_fn(|db| shard.listed_expiring_len(db)),
-            clients: self.connections().filter(|c| !c.info.is_internal()).count(),
-            blocked: self.blocked_clients(),
-            open_transactions: self.connections.begun(),
-            persistence: self.durability.info(&self.kernel),
-            replication: self.kernel.replication_figures(),
-            peers: self.peer_figures(),
+            clients: front.connections.clients().count(),
+            blocked: front.connections.blocked(),
+            open_transactions: front.connections.begun(),
+            persistence: front.durability.info(&front.kernel),
+            replication: front.kernel.replication_figures(),
+            peers: front.peer_figures(),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! here, and a question to all workers gets the same type at each of them.
 
 use super::Front;
+use super::blocked::end_of;
 use super::connection::Connection;
 use super::figures::Base;
 use super::guesses;
@@ -22,6 +23,7 @@ use rufous_command::Failure;
 use rufous_kernel::keyspace::Keyspaces;
 use rufous_kernel::shard::Item;
 use rufous_kernel::stats::CommandStats;
+use rufous_wire::message::How;
 
 /// Keys of a slot that one step visits.
 const SLOT_STEP: usize = 1024;
@@ -168,7 +170,7 @@ impl Local<'_> {
 /// The connections of the worker.
 impl Local<'_> {
     pub fn clients(&self) -> impl Iterator<Item = &Connection> {
-        self.front.clients()
+        self.front.connections.clients()
     }
 
     pub fn close_now(&mut self, conn: ConnId) {
@@ -193,7 +195,18 @@ impl Local<'_> {
 
     /// Ends a client's wait for data; returns whether it waited.
     pub fn end_wait_of(&mut self, now: Now, client: u64, with_error: bool) -> bool {
-        self.front.end_wait_of(now, client, with_error)
+        let front = &mut *self.front;
+        let mut all = front.connections.iter();
+        let found = all.find(|c| c.client_id == client && c.is_blocked());
+        let Some(conn) = found.map(|c| c.id) else {
+            return false;
+        };
+        let how = if with_error {
+            How::Unblocked
+        } else {
+            How::TimedOut
+        };
+        front.kernel.end_wait(conn, end_of(how)) || front.peers.forwarding.on_end(now, conn, how)
     }
 
     pub fn end_transaction(&mut self, conn: ConnId) {
@@ -248,7 +261,7 @@ impl Local<'_> {
     }
 
     pub fn publish_memory(&self) {
-        self.front.publish_memory();
+        self.front.shared.publish_memory(&self.front.kernel);
     }
 
     /// `CONFIG RESETSTAT`.

@@ -6,12 +6,12 @@
 //!
 //! Map, in reading order:
 //! - [`connections`], [`connection`], [`held`], [`replies`]: clients, what they have sent, and their replies
-//! - [`closing`], `farewell`, `stop`: the end of a client, of all before the node stops, and of the node
+//! - `farewell`, `stop`: the end of all clients before the node stops, and of the node
 //! - `intake`, [`lookahead`], [`parse`]: bytes become requests; `http`: other protocols
 //! - [`turn`], `refusals`: requests are executed, refused
 //! - `outcomes`, `outbox`: what is sent to connections, to other workers
 //! - `blocked`: clients that wait for data
-//! - [`gather`], [`cron`]: questions to all workers of the node; work between requests
+//! - [`gather`], [`cron`], `phases`: questions to all workers of the node; work between requests
 //! - `keyspaces`, `rules`: changes of their table, and what lattice keys change for requests
 //! - [`transaction`]: `MULTI`, `EXEC` and `WATCH`; `BEGIN` and `COMMIT`
 //! - [`session`], [`local`]: the interface for commands on connections and on the server
@@ -26,7 +26,6 @@ pub(crate) mod blocked;
 mod blocked_tests;
 #[cfg(test)]
 mod causal_tests;
-pub mod closing;
 pub mod connection;
 mod connections;
 pub mod cron;
@@ -51,9 +50,11 @@ mod outbox;
 mod outcomes;
 pub mod parse;
 pub mod persistence;
+mod phases;
 pub mod process;
-mod refusals;
+pub(crate) mod refusals;
 pub mod replies;
+pub mod request;
 mod rules;
 mod secret;
 pub mod session;
@@ -69,7 +70,6 @@ pub(crate) mod testing;
 mod tests;
 pub mod transaction;
 pub mod turn;
-mod turn_end;
 
 use crate::cluster::PeerMessage;
 use crate::cluster::front::is_of_peers;
@@ -88,6 +88,7 @@ use outbox::{Outbox, Place};
 use rufous_base::{Actor, Close, ConnId, ConnInfo, Effects, Input, NodeEffect, Now, WorkerId};
 use rufous_command::{DataCommands, Reply};
 use rufous_kernel::placement::Placement;
+use rufous_kernel::worker::WaitEnd;
 use rufous_kernel::{Worker, worker};
 use shared::Shared;
 use slow::Timing;
@@ -242,13 +243,33 @@ impl Front {
         for pin in self.durability.orders.on_closed(id) {
             self.order_save(SaveOrder::Unpin(pin), None);
         }
-        self.end_wait_of_gone(id);
+        self.on_gone(id);
         if let Some(mut connection) = self.connections.on_closed(id) {
             self.end_transaction_of(&mut connection);
             if connection.monitor {
                 self.shared.monitors_changed(-1);
             }
         }
+    }
+
+    /// A client has stopped sending. A waiting client is then taken to be closed.
+    fn on_ended(&mut self, conn: ConnId) {
+        let Some(connection) = self.connections.get(conn) else {
+            return;
+        };
+        connection.ended = true;
+        if connection.is_blocked() {
+            self.on_gone(conn);
+            self.connections.close_now(conn);
+        } else {
+            self.connections.on_ended(conn);
+        }
+    }
+
+    /// A client waits for data no more.
+    fn on_gone(&mut self, conn: ConnId) {
+        self.kernel.end_wait(conn, WaitEnd::Gone);
+        self.peers.forwarding.on_gone(conn);
     }
 
     fn on_message(

@@ -1,6 +1,8 @@
 //! Clients that watch every command (`MONITOR`).
 
-use super::{Front, secret};
+use super::connections::Connections;
+use super::outbox::Outbox;
+use super::secret;
 use rufous_base::{Args, ConnId, Now};
 use rufous_command::{Flags, Spec};
 
@@ -12,23 +14,26 @@ pub(super) fn shows(spec: &Spec) -> bool {
     !spec.flags.has(Flags::SKIP_MONITOR) && !spec.flags.has(Flags::ADMIN)
 }
 
-impl Front {
-    /// Sends a line about a request that is about to run to every monitor of the node.
-    #[cold]
-    pub(super) fn feed_monitors(&mut self, now: Now, conn: ConnId, spec: &Spec, args: &Args<'_>) {
-        let Some(connection) = self.connection(conn) else {
-            return;
-        };
-        let line = line(now, connection.db, &connection.info.peer, spec, args);
-        self.send_to_monitors(&line);
-        self.out
-            .tell_others(move |front, _| front.send_to_monitors(&line));
-    }
+/// Sends a line about a request that is about to run to every monitor of the node.
+#[cold]
+pub(super) fn feed(
+    now: Now,
+    conn: ConnId,
+    (spec, args): (&Spec, &Args<'_>),
+    connections: &mut Connections,
+    out: &mut Outbox,
+) {
+    let Some(connection) = connections.get(conn) else {
+        return;
+    };
+    let line = line(now, connection.db, &connection.info.peer, spec, args);
+    send(&line, connections, out);
+    out.tell_others(move |front, _| send(&line, &front.connections, &mut front.out));
+}
 
-    fn send_to_monitors(&mut self, line: &[u8]) {
-        for connection in self.connections.iter().filter(|c| c.monitor) {
-            self.out.push(connection.id, line.to_vec());
-        }
+fn send(line: &[u8], connections: &Connections, out: &mut Outbox) {
+    for connection in connections.iter().filter(|c| c.monitor) {
+        out.push(connection.id, line.to_vec());
     }
 }
 

@@ -7,6 +7,7 @@ use crate::cluster::jobs::is_job;
 use rufous_base::{Close, ConnId, Effects, Now, Output, WorkerId};
 use rufous_command::{DataCommands, Reply};
 use rufous_kernel::batch::{Door, ReplyRange, Status};
+use rufous_kernel::worker::WaitEnd;
 use rufous_kernel::{Batch, Header, Outcome, Program};
 
 impl Front {
@@ -30,6 +31,21 @@ impl Front {
                 self.apart(Now::default()).on_transacted(&transacted, fx)
             }
             Outcome::Waits(header) => self.on_waits(&header, fx),
+        }
+    }
+
+    /// A request that was submitted to the kernel waits for data.
+    fn on_waits(&mut self, header: &Header, fx: &mut Effects<Message>) {
+        let conn = header.conn;
+        if is_job(conn) {
+            if let Some(how) = self.peers.on_waits(conn) {
+                self.kernel.end_wait(conn, how);
+            }
+            return;
+        }
+        self.peers.forwarding.on_waits_here(header);
+        if !self.connections.block(header, fx) {
+            self.kernel.end_wait(conn, WaitEnd::Gone);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What lattice keys change for requests: commands that they do not support, and what replies wait for.
 
 use super::lookahead::What;
-use super::turn::Request;
+use super::request::Request;
 use crate::cluster::way::Locator;
 use crate::command::Dispatch;
 use rufous_base::{Args, Until};

@@ -25,6 +25,12 @@ impl Session<'_> {
         }
     }
 
+    /// Closes the connection of the running request, once that request and all earlier ones are
+    /// answered.
+    pub fn close_after_reply(&mut self) {
+        self.local.front.connections.close_after_reply(self.conn);
+    }
+
     /// The connection whose request runs.
     pub fn connection(&mut self) -> Result<&mut Connection, Failure> {
         let conn = self.conn;

@@ -1,6 +1,8 @@
 //! The state that all workers of a node share, and the counters of each.
 
 use rufous_base::Output;
+use rufous_command::DataCommands;
+use rufous_kernel::Worker;
 use rufous_kernel::evict::Ledger;
 use rufous_resp::request::Limits;
 use std::collections::BTreeMap;
@@ -175,6 +177,11 @@ impl Shared {
         self.memory[worker].store(bytes, Ordering::Relaxed);
         let total = self.memory.iter().map(|m| m.load(Ordering::Relaxed)).sum();
         self.memory_peak.fetch_max(total, Ordering::Relaxed);
+    }
+
+    /// Publishes the memory that the worker's data takes to the other workers.
+    pub(super) fn publish_memory(&self, kernel: &Worker<DataCommands>) {
+        self.memory_changed(kernel.id().index(), kernel.memory().total());
     }
 
     /// The peak of the data's memory, sampled ten times a second.

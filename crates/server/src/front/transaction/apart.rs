@@ -11,7 +11,7 @@ pub(super) use watches::Far;
 
 use super::super::connection::Connection;
 use super::super::lookahead::What;
-use super::super::turn::Request;
+use super::super::request::Request;
 use super::super::{Front, Message};
 use super::discarded;
 use crate::cluster::redirect::Door;

@@ -1,7 +1,7 @@
 //! Transactions of a worker's clients: events are routed to the state of their connections, and to
 //! [`Transactions`](super::Transactions).
 
-use super::super::turn::Request;
+use super::super::request::Request;
 use super::super::{Front, Message, monitor};
 use super::apart::Apart;
 use super::apart::begun::fetch;
@@ -116,7 +116,8 @@ impl Front {
     pub(super) fn show_queued(&mut self, now: Now, header: &Header, args: &Args<'_>) {
         let spec = self.table.spec(header.command);
         if self.shared.has_monitors() && monitor::shows(spec) {
-            self.feed_monitors(now, header.conn, spec, args);
+            let (all, out) = (&mut self.connections, &mut self.out);
+            monitor::feed(now, header.conn, (spec, args), all, out);
         }
         if let Some(connection) = self.connection(header.conn) {
             connection.commands += 1;
@@ -130,7 +131,8 @@ impl Front {
             && let Some(exec) = self.table.find(b"exec")
         {
             let args = Args::new(b"exec", &[(0, 4)], &mut []);
-            self.feed_monitors(now, conn, self.table.spec(exec), &args);
+            let (all, out) = (&mut self.connections, &mut self.out);
+            monitor::feed(now, conn, (self.table.spec(exec), &args), all, out);
         }
     }
 

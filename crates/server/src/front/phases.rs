@@ -1,14 +1,17 @@
-//! The end of a turn, and the first and the last one: what waits for the log and for loading.
+//! The phases of a worker: its start, ticks, the end of each turn, and the end of the node.
 
 use super::connection::Connection;
 use super::durability::Loaded;
+use super::local::Local;
 use super::orders::SaveOrder;
 use super::persistence::COORDINATOR;
-use super::{Front, Message, keyspaces};
+use super::{Front, Message, blocked, cron, keyspaces};
+use crate::cluster::jobs::is_job;
 use rufous_base::disk::DiskDone;
 use rufous_base::{Effects, NodeEffect, Now, Output, Until};
 use rufous_command::Reply;
 use rufous_kernel::Submitted;
+use rufous_wire::message::How;
 
 impl Front {
     /// The first step.
@@ -229,5 +232,91 @@ impl Front {
         }
         self.peers.stop(fx);
         true
+    }
+
+    /// A stopping node ends all waits for data.
+    pub(super) fn end_waits_to_stop(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let stops = self.stop.has_begun() || self.farewell.has_begun();
+        if stops {
+            self.peers.forwarding.on_stops_soon();
+        }
+        while stops && !self.kernel.waiting_clients().is_empty() {
+            let conns: Vec<_> = self.kernel.waiting_clients().conns().collect();
+            for conn in conns {
+                let how = if is_job(conn) {
+                    blocked::stopping()
+                } else {
+                    blocked::end_of(How::Stops)
+                };
+                self.kernel.end_wait(conn, how);
+            }
+            self.settle_kernel(now, fx);
+        }
+    }
+
+    /// The node stops soon.
+    pub(crate) fn begin_farewell(&mut self, now: Now) {
+        self.farewell.on_begin(now, &self.connections);
+    }
+
+    /// Whether no request is pending.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.kernel.waiting() == 0
+            && self.gathers.is_empty()
+            && self.connections().all(|c| c.replies.is_empty())
+    }
+}
+
+/// Ticks.
+impl Front {
+    pub(super) fn on_tick(&mut self, now: Now, fx: &mut Effects<Message>) {
+        if self.pause.is_active() && now.mono_us >= self.pause.until_us {
+            Local { front: self }.end_pause();
+        }
+        // Nothing may change before the log has begun.
+        let may_change = !self.durability.is_loading();
+        self.kernel.end_due_waits(now);
+        let expiring = may_change
+            && self.cron.expires()
+            && self.kernel.shard.expire_step(now, cron::EXPIRE_BUDGET);
+        let evicting = may_change && self.kernel.evict_step(now);
+        // Expiry and eviction make the holes that compaction fills: so compaction runs after them.
+        let tidying = !expiring && !evicting && self.kernel.maintain_step(cron::MAINTAIN_BUDGET);
+        let sweeping = self.kernel.shard.sweep_step(cron::SWEEP_BUDGET);
+        let timeout_s = self.config.timeout_s;
+        for conn in self.cron.idle(now, timeout_s, &self.connections) {
+            self.connections.close_now(conn);
+        }
+        self.end_long_transactions(now);
+        self.cron
+            .on_clocks(self.kernel.id(), self.kernel.clocks_lead(now));
+        let calls = || self.kernel.stats().iter().map(|s| s.calls).sum::<u64>();
+        self.cron.on_commands(now, calls);
+        self.shared.publish_memory(&self.kernel);
+        self.durability.on_tick(now, &mut self.kernel);
+        self.deliver_outcomes(fx);
+        let stops = self.stop.has_begun();
+        fx.node
+            .extend(self.durability.on_ticked(stops, &self.kernel));
+        self.tick_peers(now, fx);
+        self.give_up_others(now, fx);
+        let local = Local { front: self };
+        let board = &local.front.shared.board;
+        board.answer(local.id(), || local.figures());
+        let waits = self.kernel.waits_to_act();
+        let period_us = cron::period_us(expiring || evicting, tidying || sweeping, waits);
+        self.cron.on_tick(now, period_us, fx);
+    }
+
+    /// Schedules the next tick, early enough to end a pause or a wait for data in time.
+    pub(super) fn wake_in_time(&mut self, now: Now, fx: &mut Effects<Message>) {
+        let soon = |at: u64| at.max(now.mono_us);
+        let pause = self.pause.is_active().then_some(self.pause.until_us);
+        let blocked = self.kernel.waiting_clients().next_deadline_us();
+        let farewell = self.farewell.wake_us(now, &self.connections);
+        let forwarding = self.peers.forwarding.wake_us();
+        let times = pause.map(soon).into_iter().chain(blocked.map(soon));
+        let times = times.chain(farewell).chain(forwarding.map(soon));
+        self.cron.on_step(now, times, fx);
     }
 }
