@@ -3,9 +3,12 @@
 //! The reply to a forwarded request takes its place among those of its client, like one of another
 //! worker.
 
-use super::jobs::is_job;
+use super::jobs::{Job, is_job};
+use super::split::Parts;
+use super::way::Way;
 use super::words;
 use crate::front::connection::Suspended;
+use crate::front::request::Request;
 use crate::front::{Front, Message};
 use rufous_base::{Args, ConnId, Effects, Now, Output};
 use rufous_cluster::forward::{Action, Forwarded, Goal, Patience};
@@ -20,6 +23,82 @@ pub(super) fn is_wide(spec: &Spec) -> bool {
 }
 
 impl Front {
+    /// Sends a request to all nodes that have its keys, if there are others.
+    #[cold]
+    pub(crate) fn submit_elsewhere(
+        &mut self,
+        now: Now,
+        way: &Way,
+        request: &Request<'_>,
+        header: &Header,
+        args: &Args<'_>,
+        fx: &mut Effects<Message>,
+    ) -> Submitted {
+        let spec = self.table.spec(header.command);
+        let reads = spec.flags.has(Flags::READONLY);
+        self.connections.note_deadline(now, header.conn, spec, args);
+        if let Some(connection) = self.connection(header.conn) {
+            connection.is_far = reads;
+        }
+        match way {
+            way if self.apart(now).takes(request, way, args) => {
+                let out = &mut fx.output;
+                self.apart(now).submit(request, header, args, out)
+            }
+            Way::There(no) => self.forward(*no, header, args),
+            Way::Apart(heads) => {
+                let keys = request.keys;
+                let parts = Parts::of_keys(spec, header, (heads, keys), args);
+                self.submit_parts(now, header, parts, fx)
+            }
+            Way::All(others) => {
+                let own = self.links().and_then(|links| links.own());
+                let random = || self.kernel.rng().next_u64();
+                match Parts::of_all(spec, (own, others), args, random) {
+                    Ok(parts) => self.submit_parts(now, header, parts, fx),
+                    Err(ended) => {
+                        ended.reply(&mut Reply::new(&mut fx.output, header.resp3));
+                        Submitted::Done
+                    }
+                }
+            }
+            Way::Here | Way::None(_) => {
+                debug_assert!(false, "run here, or refused");
+                Submitted::Done
+            }
+        }
+    }
+
+    /// Runs the parts of a request.
+    fn submit_parts(
+        &mut self,
+        now: Now,
+        header: &Header,
+        parts: Parts,
+        fx: &mut Effects<Message>,
+    ) -> Submitted {
+        let Parts { how, places, parts } = parts;
+        let splitting = &mut self.peers.splitting;
+        let begun = splitting.on_request(header, how, places, parts.len());
+        for (part, words) in begun.zip(parts) {
+            let job = Job::Part(part);
+            let args = Args::new(&words.bytes, &words.spans, &mut []);
+            let header = Header {
+                conn: self.peers.jobs.begin(job, header.db, header.resp3),
+                key: 1,
+                hash: self.kernel.shard.key(args.get(1)).hash,
+                ..*header
+            };
+            match words.node {
+                Some(no) => {
+                    self.forward(no, &header, &args);
+                }
+                None => self.run_words(now, &header, args, fx),
+            }
+        }
+        Submitted::Barrier
+    }
+
     /// Forwards a request to the node that has its keys.
     pub(super) fn forward(&mut self, no: NodeNo, header: &Header, args: &Args<'_>) -> Submitted {
         let spec = self.table.spec(header.command);

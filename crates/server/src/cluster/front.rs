@@ -212,7 +212,11 @@ impl Front {
             gossip::send(now, links, &mut self.kernel, fx);
             self.peers.forwarding.on_turn_end();
             self.carry_out_forwarding(now, fx);
-            self.send_replies(now, fx);
+            let at = (self.kernel.passed(), self.kernel.logged());
+            if self.peers.send_replies(now, at, fx) {
+                self.cron.set_wake_us(now.mono_us);
+                fx.wake_at_us = Some(now.mono_us);
+            }
         }
     }
 

@@ -252,6 +252,32 @@ impl Peers {
         })
     }
 
+    /// A turn ends: sends the replies that sessions have room for and that are committed: `at` is what
+    /// the log and the copies have passed. Returns whether more can be sent at once.
+    pub(crate) fn send_replies(
+        &mut self,
+        now: Now,
+        at: (u64, u64),
+        fx: &mut Effects<Message>,
+    ) -> bool {
+        self.serving.on_turn_end(fx.gate.unwrap_or(0));
+        let Some(links) = &mut self.links else {
+            return false;
+        };
+        let mut goes_on = false;
+        for no in self.serving.nodes() {
+            while links.has_room(no, Class::Reply)
+                && let Some((to, replies)) = self.serving.next_replies(no, at)
+            {
+                let mut envelope = links.envelope(Body::Replies(replies));
+                envelope.to = to;
+                links.send(now, no, Class::Reply, envelope, fx);
+            }
+            goes_on |= self.serving.goes_on(no) && links.has_room(no, Class::Reply);
+        }
+        goes_on
+    }
+
     /// Takes replies to requests without a connection to their senders. Returns those to clients: all
     /// parts of their requests are answered.
     pub(crate) fn take_done(&mut self) -> Vec<(Header, Output)> {

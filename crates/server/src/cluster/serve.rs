@@ -19,7 +19,7 @@ use rufous_command::{Failure, Flags, Reply};
 use rufous_kernel::batch::Door;
 use rufous_kernel::{Header, Submitted};
 use rufous_mapping::NodeNo;
-use rufous_wire::{Body, Class, message};
+use rufous_wire::message;
 
 /// Client numbers for requests of other nodes: above those of real clients.
 const CLIENTS: u64 = 1 << 62;
@@ -27,7 +27,7 @@ const CLIENTS: u64 = 1 << 62;
 impl Front {
     /// Carries out what the serving has decided.
     #[inline]
-    pub(super) fn carry_out_serving(&mut self, now: Now, fx: &mut Effects<Message>) {
+    pub(crate) fn carry_out_serving(&mut self, now: Now, fx: &mut Effects<Message>) {
         while let Some(action) = self.peers.serving.next_action() {
             match action {
                 Action::Take(asker, request) => self.take_request(now, asker, request, fx),
@@ -205,33 +205,5 @@ impl Front {
             self.peers.serving.on_unpaused();
             self.carry_out_serving(now, fx);
         }
-    }
-
-    /// Ends a turn: sends the replies that sessions have room for and that are committed.
-    pub(super) fn send_replies(&mut self, now: Now, fx: &mut Effects<Message>) {
-        let at = (self.kernel.passed(), self.kernel.logged());
-        self.peers.serving.on_turn_end(fx.gate.unwrap_or(0));
-        let Some(links) = &mut self.peers.links else {
-            return;
-        };
-        for no in self.peers.serving.nodes() {
-            while links.has_room(no, Class::Reply)
-                && let Some((to, replies)) = self.peers.serving.next_replies(no, at)
-            {
-                let mut envelope = links.envelope(Body::Replies(replies));
-                envelope.to = to;
-                links.send(now, no, Class::Reply, envelope, fx);
-            }
-            if self.peers.serving.goes_on(no) && links.has_room(no, Class::Reply) {
-                self.cron.set_wake_us(now.mono_us);
-                fx.wake_at_us = Some(now.mono_us);
-            }
-        }
-    }
-
-    /// Drops replies that wait for sessions: they may not be in the log.
-    pub(crate) fn lose_replies_to_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
-        self.peers.serving.on_replies_lost();
-        self.carry_out_serving(now, fx);
     }
 }

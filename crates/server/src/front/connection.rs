@@ -183,7 +183,7 @@ impl Connection {
 
     /// The kernel's view of the next request.
     #[inline]
-    pub(super) fn header(
+    pub(crate) fn header(
         &self,
         command: u16,
         quiet: bool,

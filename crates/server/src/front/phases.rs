@@ -114,7 +114,9 @@ impl Front {
                 Loaded::Lost(until) => {
                     fx.abandon(until);
                     self.lose_late_replies(until);
-                    self.lose_replies_to_peers(now, fx);
+                    // They may not be in the log.
+                    self.peers.serving.on_replies_lost();
+                    self.carry_out_serving(now, fx);
                 }
             }
         }
