@@ -12,8 +12,6 @@
 
 use super::links::Links;
 use super::way::{Locator, Routed, Within};
-use crate::front::connection::Connection;
-use rufous_base::Origin;
 use rufous_cluster::forward::Forwarding;
 use rufous_cluster::way::Redirect;
 use rufous_command::{Failure, Flags};
@@ -44,16 +42,6 @@ impl Door {
         match self {
             Self::Plain => "standalone",
             Self::Redirecting => "cluster",
-        }
-    }
-}
-
-impl Connection {
-    #[inline]
-    pub(crate) fn door(&self) -> Door {
-        match self.info.origin {
-            Origin::Redirected if !self.crosses_slots => Door::Redirecting,
-            _ => Door::Plain,
         }
     }
 }

@@ -5,8 +5,9 @@ use super::held::Held;
 use super::lookahead::ParsedKey;
 use super::replies::Replies;
 use super::transaction::Transaction;
+use crate::cluster::redirect::Door;
 use rufous_base::limits::ROUTE_PATIENCE_US;
-use rufous_base::{Backlog, ConnId, ConnInfo, Now};
+use rufous_base::{Backlog, ConnId, ConnInfo, Now, Origin};
 use rufous_command::Table;
 use rufous_kernel::Header;
 use rufous_mapping::NodeNo;
@@ -179,6 +180,15 @@ impl Connection {
     /// Whether it has sent as much as is read from a waiting client.
     pub(super) fn has_sent_enough(&self) -> bool {
         self.blocked.is_some() && self.held.len() > INPUT_WHILE_BLOCKED
+    }
+
+    /// How its requests for keys of other nodes are answered.
+    #[inline]
+    pub(crate) fn door(&self) -> Door {
+        match self.info.origin {
+            Origin::Redirected if !self.crosses_slots => Door::Redirecting,
+            _ => Door::Plain,
+        }
     }
 
     /// The kernel's view of the next request.

@@ -2,8 +2,8 @@
 
 use super::connection::{Connection, Suspended};
 use super::outbox::Place;
-use super::replies::Mark;
-use rufous_base::{Args, Backlog, Close, ConnId, ConnInfo, Effects, Now, Output, Until};
+use super::replies::{Mark, Written};
+use rufous_base::{Args, Backlog, Close, ConnId, ConnInfo, Effects, Now, Until};
 use rufous_cluster::forward::Forwarding;
 use rufous_command::{Flags, Spec, Table, blocking};
 use rufous_kernel::{Header, Submitted};
@@ -226,7 +226,7 @@ impl Connections {
         &mut self,
         id: ConnId,
         seq: u32,
-        (from, start, end): (&Output, Mark, Mark),
+        reply: Written<'_>,
         fx: &mut Effects<M>,
     ) {
         let Some(connection) = find(&mut self.places, id) else {
@@ -235,7 +235,7 @@ impl Connections {
         connection.unblock(seq);
         let at = fx.output.mark();
         let replies = &mut connection.replies;
-        replies.on_reply(seq, from, (start, end), &mut fx.output);
+        replies.on_reply(seq, reply, &mut fx.output);
         fx.write_until(id, at, replies.take_until(self.splits));
         if connection.closing && connection.replies.is_empty() {
             fx.closes.push((id, Close::AfterReplies));

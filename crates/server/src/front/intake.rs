@@ -298,13 +298,13 @@ mod tests {
     #[test]
     fn a_client_that_completes_no_request_is_closed() {
         let mut rig = Rig::new(&Config {
-            client_query_buffer_limit: 100,
+            client_query_buffer_limit: 1000,
             ..Config::in_memory()
         });
         rig.receive(0, &"x".repeat(60));
         let is_closing = |rig: &mut Rig| rig.connections.get(id(0, 1)).expect("open").closing;
         assert!(!is_closing(&mut rig));
-        rig.receive(0, &"x".repeat(60));
+        rig.receive(0, &"x".repeat(2000));
         assert!(is_closing(&mut rig));
     }
 

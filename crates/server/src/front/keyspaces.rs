@@ -1,12 +1,10 @@
 //! Changes of the table of keyspaces, and the declaration of those in the configuration file.
 
-use super::session::Session;
 use crate::command::CommandTable;
 use crate::config::keyspaces;
 use rufous_base::{ConnId, Output};
-use rufous_command::{Failure, Reply};
+use rufous_kernel::Header;
 use rufous_kernel::keyspace::{Keyspace, Keyspaces};
-use rufous_kernel::{Header, Submitted};
 
 /// Stands for the connection in requests of the node itself.
 pub(super) const ITSELF: ConnId = ConnId {
@@ -113,23 +111,6 @@ fn not_declared(name: &str, why: &str) {
         keyspace = name,
         "the configuration file's keyspace was left as it is here: {why}"
     );
-}
-
-impl Session<'_> {
-    /// Has all workers apply a table; `done` makes the reply when they have.
-    pub(crate) fn change_keyspaces(
-        &mut self,
-        table: Keyspaces,
-        done: Output,
-        reply: &mut Reply<'_>,
-    ) -> Result<(), Failure> {
-        let command = self.local.front.table.find(b"keyspace").unwrap_or_default();
-        let header = self.connection()?.header(command, false, None);
-        let kernel = &mut self.local.front.kernel;
-        let submitted = kernel.submit_keyspaces(&header, table, done, reply.out);
-        self.pending = submitted != Submitted::Done;
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Clients that watch every command (`MONITOR`).
 
+use super::connection::Connection;
 use super::connections::Connections;
 use super::outbox::Outbox;
 use super::secret;
-use rufous_base::{Args, ConnId, Now};
+use rufous_base::{Args, Now};
 use rufous_command::{Flags, Spec};
 
 /// Arguments longer than this are cut in the stream.
@@ -16,17 +17,7 @@ pub(super) fn shows(spec: &Spec) -> bool {
 
 /// Sends a line about a request that is about to run to every monitor of the node.
 #[cold]
-pub(super) fn feed(
-    now: Now,
-    conn: ConnId,
-    (spec, args): (&Spec, &Args<'_>),
-    connections: &mut Connections,
-    out: &mut Outbox,
-) {
-    let Some(connection) = connections.get(conn) else {
-        return;
-    };
-    let line = line(now, connection.db, &connection.info.peer, spec, args);
+pub(super) fn feed(line: Vec<u8>, connections: &Connections, out: &mut Outbox) {
     send(&line, connections, out);
     out.tell_others(move |front, _| send(&line, &front.connections, &mut front.out));
 }
@@ -37,8 +28,10 @@ fn send(line: &[u8], connections: &Connections, out: &mut Outbox) {
     }
 }
 
-/// `+<seconds>.<micros> [<db> <peer>] "arg" …`, quoted so that it is one line.
-fn line(now: Now, db: u8, peer: &str, spec: &Spec, args: &Args<'_>) -> Vec<u8> {
+/// The line about a request of a connection: `+<seconds>.<micros> [<db> <peer>] "arg" …`, quoted so that
+/// it is one.
+pub(super) fn line(now: Now, connection: &Connection, spec: &Spec, args: &Args<'_>) -> Vec<u8> {
+    let (db, peer) = (connection.db, &connection.info.peer);
     let mut line = format!(
         "+{}.{:06} [{db} {peer}]",
         now.unix_s(),
@@ -68,4 +61,37 @@ fn line(now: Now, db: u8, peer: &str, spec: &Spec, args: &Args<'_>) -> Vec<u8> {
     }
     line.extend_from_slice(b"\r\n");
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outbox::Place;
+    use super::super::testing::{id, info, with_args};
+    use super::*;
+    use rufous_base::{Effects, WorkerId};
+
+    #[test]
+    fn monitors_of_all_workers_get_a_line_without_secrets() {
+        let place = Place {
+            own: WorkerId(0),
+            workers: 2,
+        };
+        let (mut all, mut out) = (Connections::default(), Outbox::new(place));
+        for slot in 0..2 {
+            all.on_opened(Now::default(), id(slot, 1), info(), place);
+        }
+        all.get(id(1, 1)).expect("open").monitor = true;
+        let table = crate::command::table();
+        let spec = table.spec(table.find(b"auth").expect("a command"));
+        let sender = all.get(id(0, 1)).expect("open");
+        let line = with_args(&[b"AUTH", b"secret"], |args| {
+            line(Now::default(), sender, spec, args)
+        });
+        feed(line, &all, &mut out);
+        let mut fx = Effects::default();
+        out.take(&mut fx);
+        let expected = "+0.000000 [0 ] \"AUTH\" \"(redacted)\"\r\n";
+        assert_eq!(String::from_utf8_lossy(&fx.output.bytes), expected);
+        assert_eq!((fx.writes[0].conn, fx.messages.len()), (id(1, 1), 1));
+    }
 }

@@ -3,11 +3,8 @@
 //! Orders ([`SaveOrder`]) of commands at any worker are sent to the first one, which takes them and
 //! answers each once, at once or much later.
 
-use super::local::Local;
 use super::persistence::COORDINATOR;
-use super::session::Session;
 use rufous_base::{ConnId, WorkerId};
-use rufous_command::Reply;
 use rufous_kernel::durable::Manifest;
 use std::collections::VecDeque;
 
@@ -187,54 +184,6 @@ impl Orders {
     pub(super) fn on_closed(&mut self, conn: ConnId) -> Vec<u64> {
         let of_it = self.pins.extract_if(.., |(owner, _)| *owner == conn);
         of_it.map(|(_, id)| id).collect()
-    }
-}
-
-impl Session<'_> {
-    /// Sends an order to the coordinator; the reply is made of its answer, which may come much
-    /// later.
-    pub fn order_save(
-        &mut self,
-        order: SaveOrder,
-        finish: impl FnOnce(&mut Local<'_>, SaveAnswer, &mut Reply<'_>) + Send + 'static,
-    ) {
-        let finish =
-            move |front: &mut Local<'_>, answers: Vec<SaveAnswer>, reply: &mut Reply<'_>| {
-                if let Some(answer) = answers.into_iter().next() {
-                    finish(front, answer, reply);
-                }
-            };
-        let Some(gather) = self.expect(1, None, finish) else {
-            return;
-        };
-        self.local.front.order_save(order, Some(gather));
-    }
-}
-
-impl Session<'_> {
-    /// Has all workers apply the settings, and waits until logging is what they say.
-    pub fn switch_log(
-        &mut self,
-        finish: impl FnOnce(&mut Local<'_>, SaveAnswer, &mut Reply<'_>) + Send + 'static,
-    ) {
-        let finish =
-            move |front: &mut Local<'_>, answers: Vec<SaveAnswer>, reply: &mut Reply<'_>| {
-                if let Some(answer) = answers.into_iter().next() {
-                    finish(front, answer, reply);
-                }
-            };
-        self.local.take_settings();
-        let own = self.local.front.id();
-        let workers = self.local.front.kernel.placement().workers();
-        let all = (0..workers).map(|w| WorkerId(w as u16));
-        // The coordinator applies them with the order, which it answers in their place.
-        let others: Vec<_> = all.filter(|w| *w != own && *w != COORDINATOR).collect();
-        let Some(gather) = self.expect(others.len() + 1, None, finish) else {
-            return;
-        };
-        self.ask_for(gather, &others, |local, _| local.take_settings());
-        let order = SaveOrder::SwitchLog;
-        self.local.front.order_save(order, Some(gather));
     }
 }
 

@@ -2,6 +2,7 @@
 //! replies on its connection.
 
 use super::gather::Answer;
+use super::replies::Written;
 use super::{Front, Message, keyspaces};
 use crate::cluster::jobs::is_job;
 use rufous_base::{Close, ConnId, Effects, Now, Output, WorkerId};
@@ -131,7 +132,11 @@ impl Front {
             return self.deliver_to_none(conn, from, range);
         }
         self.counters.note_reply(from, range.start, range.end);
-        let reply = (from, range.start, range.end);
+        let reply = Written {
+            out: from,
+            start: range.start,
+            end: range.end,
+        };
         self.connections.on_reply(conn, seq, reply, fx);
     }
 

@@ -13,6 +13,25 @@ use std::collections::VecDeque;
 /// A position in an output.
 pub(super) type Mark = (usize, usize);
 
+/// A reply in an output.
+#[derive(Clone, Copy)]
+pub(super) struct Written<'a> {
+    pub(super) out: &'a Output,
+    pub(super) start: Mark,
+    pub(super) end: Mark,
+}
+
+impl<'a> Written<'a> {
+    /// All of an output.
+    pub(super) fn all(out: &'a Output) -> Self {
+        Self {
+            out,
+            start: (0, 0),
+            end: out.mark(),
+        }
+    }
+}
+
 /// Which replies the client wants (`CLIENT REPLY`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReplyMode {
@@ -125,13 +144,12 @@ impl Replies {
 
     /// Takes the reply to request `seq` from another worker, and writes all replies that are now in
     /// order to `out`.
-    pub(super) fn on_reply(
-        &mut self,
-        seq: u32,
-        from: &Output,
-        (start, end): (Mark, Mark),
-        out: &mut Output,
-    ) {
+    pub(super) fn on_reply(&mut self, seq: u32, reply: Written<'_>, out: &mut Output) {
+        let Written {
+            out: from,
+            start,
+            end,
+        } = reply;
         let place = seq.wrapping_sub(self.first_seq) as usize;
         let Some(slot) = self.slots.get_mut(place) else {
             debug_assert!(false, "a reply to a request that is not under way");
@@ -336,7 +354,7 @@ mod tests {
     }
 
     fn reply(replies: &mut Replies, seq: u32, from: &Output, out: &mut Output) {
-        replies.on_reply(seq, from, (START, from.mark()), out);
+        replies.on_reply(seq, Written::all(from), out);
     }
 
     #[test]

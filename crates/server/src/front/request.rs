@@ -11,6 +11,9 @@ use crate::command::Dispatch;
 use rufous_base::{Args, ConnId, Effects, Now, Output, Until};
 use rufous_command::{Failure, Flags, Keys, Reply, Spec};
 use rufous_kernel::{Header, Submitted};
+use std::borrow::Cow;
+
+const NO_AUTH: Failure = Failure(Cow::Borrowed("NOAUTH Authentication required."));
 
 impl Front {
     pub(super) fn run_request(
@@ -34,10 +37,8 @@ impl Front {
         connection.replies.on_request();
         let stranger = !connection.authenticated && !spec.flags.has(Flags::NO_AUTH);
         if stranger || loading {
-            let failure = match stranger {
-                true => Failure::from("NOAUTH Authentication required."),
-                false => self.shared.loading.failure(),
-            };
+            let loading = self.shared.loading.failure();
+            let failure = if stranger { NO_AUTH } else { loading };
             return self.reject(&request, id, &failure, fx);
         }
         let guesses = !connection.authenticated && secret::has_password(spec.flags, &args);
@@ -77,9 +78,8 @@ impl Front {
         }
         self.note_until(&request, spec, has_begun, &args);
         // A transaction is shown after its commands.
-        if self.shared.has_monitors() && monitor::shows(spec) && !spec.flags.has(Flags::EXEC) {
-            let (all, out) = (&mut self.connections, &mut self.out);
-            monitor::feed(now, request.conn, (spec, &args), all, out);
+        if !spec.flags.has(Flags::EXEC) {
+            self.show(now, request.conn, spec, &args);
         }
         let submitted = match way {
             way if has_begun => self.submit_begun(now, (&request, &way), &header, args, fx),
@@ -87,6 +87,18 @@ impl Front {
             way => self.submit_elsewhere(now, &way, &request, &header, &args, fx),
         };
         self.finish_request(request.conn, mark, submitted, fx);
+    }
+
+    /// Shows a request that is about to run to monitors.
+    #[inline]
+    pub(super) fn show(&mut self, now: Now, conn: ConnId, spec: &Spec, args: &Args<'_>) {
+        if self.shared.has_monitors()
+            && monitor::shows(spec)
+            && let Some(connection) = self.connections.get(conn)
+        {
+            let line = monitor::line(now, connection, spec, args);
+            monitor::feed(line, &self.connections, &mut self.out);
+        }
     }
 
     /// Answers a request for an unknown command.

@@ -2,8 +2,8 @@
 
 use super::super::testing::{id, info};
 use super::*;
-use rufous_base::WorkerId;
 use rufous_base::limits::OUTPUT_HIGH_WATER;
+use rufous_base::{Output, WorkerId};
 use rufous_mapping::NodeNo;
 
 fn open(all: &mut Connections, id: ConnId) -> u64 {
@@ -32,7 +32,7 @@ fn run(all: &mut Connections, id: ConnId, reply: Option<&str>, fx: &mut Effects<
 fn answer(all: &mut Connections, id: ConnId, seq: u32, fx: &mut Effects<()>) {
     let mut reply = Output::default();
     reply.bytes.extend_from_slice(b"+OK");
-    all.on_reply(id, seq, (&reply, (0, 0), reply.mark()), fx);
+    all.on_reply(id, seq, Written::all(&reply), fx);
 }
 
 fn resume(all: &mut Connections, is_paused: bool, fx: &mut Effects<()>) -> Vec<ConnId> {

@@ -2,7 +2,7 @@
 //! [`Transactions`](super::Transactions).
 
 use super::super::request::Request;
-use super::super::{Front, Message, monitor};
+use super::super::{Front, Message};
 use super::apart::Apart;
 use super::apart::begun::fetch;
 use super::begun::{TOO_LONG, given_up};
@@ -115,10 +115,7 @@ impl Front {
     /// A command that had only been queued is run.
     pub(super) fn show_queued(&mut self, now: Now, header: &Header, args: &Args<'_>) {
         let spec = self.table.spec(header.command);
-        if self.shared.has_monitors() && monitor::shows(spec) {
-            let (all, out) = (&mut self.connections, &mut self.out);
-            monitor::feed(now, header.conn, (spec, args), all, out);
-        }
+        self.show(now, header.conn, spec, args);
         if let Some(connection) = self.connection(header.conn) {
             connection.commands += 1;
             connection.last_command = Some(header.command);
@@ -127,12 +124,9 @@ impl Front {
 
     /// Shows monitors that a transaction ended.
     pub(super) fn show_exec(&mut self, now: Now, conn: ConnId) {
-        if self.shared.has_monitors()
-            && let Some(exec) = self.table.find(b"exec")
-        {
+        if let Some(exec) = self.table.find(b"exec") {
             let args = Args::new(b"exec", &[(0, 4)], &mut []);
-            let (all, out) = (&mut self.connections, &mut self.out);
-            monitor::feed(now, conn, (self.table.spec(exec), &args), all, out);
+            self.show(now, conn, self.table.spec(exec), &args);
         }
     }
 
@@ -211,12 +205,15 @@ impl Front {
         let grows = spec.flags.has(Flags::DENYOOM).then_some(asked.command);
         let kernel = &mut self.kernel;
         let refused = refusal_of_changes(kernel, now, spec.flags, grows);
-        let limit = limit_of(&self.config);
         let Some(connection) = self.connections.get(conn) else {
             return Ok(Runs::AsEver);
         };
         let transaction = &mut connection.transaction;
-        match transaction.place(asked, refused, limit, kernel) {
+        let room = limit_of(&self.config).saturating_sub(transaction.bytes());
+        let Some(begun) = transaction.begun.as_deref_mut() else {
+            return Ok(Runs::AsEver);
+        };
+        match begun.place(asked, refused, room, kernel) {
             Ok(runs) => Ok(runs),
             Err(NotPlaced::Refused(why)) => Err(why),
             Err(NotPlaced::GivenUp(why)) => {

@@ -10,6 +10,7 @@ use super::{Transaction, discarded};
 use crate::cluster::redirect::Door;
 use crate::command::{Dispatch, SessionRun};
 use crate::front::connection::Connection;
+use crate::front::replies::Written;
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
 use rufous_base::{Args, Effects, Now, Output};
 use rufous_command::{DataCommands, Failure, Queued, Reply};
@@ -257,7 +258,7 @@ impl Front {
             self.deliver_outcomes(fx);
             return;
         }
-        let reply = (&out, (0, 0), out.mark());
+        let reply = Written::all(&out);
         self.connections
             .on_reply(header.conn, header.seq, reply, fx);
     }

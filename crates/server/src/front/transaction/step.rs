@@ -214,13 +214,14 @@ impl From<Failure> for NotPlaced {
     }
 }
 
-impl Transaction {
-    /// Where a command of a transaction runs, if it is allowed.
+impl Begun {
+    /// Where a command of the transaction runs, if it is allowed. `refused`: why no changes are made at
+    /// present; `room`: bytes that the transaction may still grow by.
     pub(super) fn place(
         &mut self,
         asked: &Asked<'_, '_>,
         refused: Option<Failure>,
-        limit: usize,
+        room: usize,
         kernel: &Kernel,
     ) -> Result<Runs, NotPlaced> {
         let &Asked {
@@ -229,14 +230,10 @@ impl Transaction {
             keys,
             args,
         } = asked;
-        let size = self.bytes() + size_of_request(args);
-        let Some(begun) = self.begun.as_mut() else {
-            return Ok(Runs::AsEver);
-        };
-        if let Some(why) = &begun.given_up {
+        if let Some(why) = &self.given_up {
             return Err(given_up(why).into());
         }
-        if begun.keyspaces != kernel.keyspaces().version() {
+        if self.keyspaces != kernel.keyspaces().version() {
             return Err(NotPlaced::GivenUp(TABLE_CHANGED));
         }
         if let Some(failure) = refused {
@@ -245,19 +242,19 @@ impl Transaction {
         let mut names = keys.iter();
         let lattice = names.find_map(|key| kernel.placement().lattice(&key.1));
         if let Some(keyspace) = lattice
-            && begun.open.watches()
+            && self.open.watches()
         {
             let name = &keyspace.name;
             return Err(NotPlaced::Refused(format!("ERR a key is in keyspace '{name}', which is of regime lattice: a serializable transaction has keys of regime strict alone").into()));
         }
-        let mut runs = begun.open.runs(spec.flags.has(Flags::WRITE), keys);
+        let mut runs = self.open.runs(spec.flags.has(Flags::WRITE), keys);
         let is_open = DataCommands::is_open(command, args);
         if runs == Runs::UnderStamp {
-            begun.wrote = true;
+            self.wrote = true;
             // Waiting for data might never end: its writer may wait for this transaction.
             let waits = DataCommands::may_wait(command);
             let (by_stamps, beside) = orders_of(keys, kernel);
-            let at = begun.stamp.is_some() && by_stamps;
+            let at = self.stamp.is_some() && by_stamps;
             if at && beside {
                 return Err(TWO_ORDERS.into());
             }
@@ -265,10 +262,10 @@ impl Transaction {
                 runs = Runs::AsEver;
             }
         }
-        if is_open && (runs != Runs::AsEver || !begun.open.is_empty()) {
+        if is_open && (runs != Runs::AsEver || !self.open.is_empty()) {
             return Err(OTHER_KEYS.into());
         }
-        if runs == Runs::OnCopies && size > limit {
+        if runs == Runs::OnCopies && size_of_request(args) > room {
             return Err(NotPlaced::GivenUp(TOO_LARGE));
         }
         Ok(runs)
