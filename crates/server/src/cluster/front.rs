@@ -1,8 +1,8 @@
 //! The border between a worker's front and other nodes: the connections that belong to peers.
 
+use super::door::Door;
 use super::figures::Figures;
 use super::links::Links;
-use super::redirect::Door;
 use super::{Heard, PeerMessage, gossip, letters, reporting};
 use crate::front::{Front, Message};
 use rufous_base::{ConnId, ConnInfo, DialError, Effects, Now, Read, WorkerId};

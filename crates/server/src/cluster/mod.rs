@@ -23,7 +23,7 @@
 //! | `unclaimed` | data that belongs to no cluster yet; [`past`]: whether the folder has everything of earlier starts |
 //! | [`about`] | the node's announcement, and whether it is ready; [`status`]: the state of the cluster, [`versions`]: the programs of its nodes, [`preview`]: what other weights would move |
 //! | [`tls`] | certificates between nodes |
-//! | `redirect` | `MOVED` replies, for clients that know the cluster |
+//! | `redirect` | `MOVED` replies, for clients that know the cluster; `door`: the endpoints of both kinds |
 //! | `way` | the nodes of a request's keys, for all other clients |
 //! | `forward` | requests for other nodes; `split`: those of several nodes, or about all keys |
 //! | `serve` | requests of other nodes; `jobs`: the receivers of their replies; `words`: requests as bytes |
@@ -33,6 +33,7 @@
 
 pub mod about;
 pub mod control;
+pub(crate) mod door;
 mod etcd;
 pub(crate) mod forward;
 pub(crate) mod front;

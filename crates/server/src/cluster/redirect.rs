@@ -10,41 +10,14 @@
 //! master or a replica, and send `READONLY` to the latter; here a node is the head of some slots
 //! and has copies of others.
 
+use super::door::Door;
 use super::links::Links;
 use super::way::{Locator, Routed, Within};
 use rufous_cluster::forward::Forwarding;
 use rufous_cluster::way::Redirect;
 use rufous_command::{Failure, Flags};
+use rufous_kernel::Batch;
 use rufous_kernel::worker::SEVERAL;
-use rufous_kernel::{Batch, batch};
-
-/// How requests for keys that are elsewhere are answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Door {
-    /// Forwarded by the node itself.
-    Plain,
-    /// With a redirection to the other node.
-    Redirecting,
-}
-
-impl Door {
-    /// The option of the kernel that corresponds to it.
-    #[inline]
-    pub(crate) fn of_requests(self) -> batch::Door {
-        match self {
-            Self::Plain => batch::Door::Plain,
-            Self::Redirecting => batch::Door::Redirected,
-        }
-    }
-
-    /// The mode reported to clients.
-    pub(crate) fn mode(self) -> &'static str {
-        match self {
-            Self::Plain => "standalone",
-            Self::Redirecting => "cluster",
-        }
-    }
-}
 
 impl Locator<'_> {
     /// Why a request cannot be executed here, if it cannot: its keys are another node's. `door`: of its

@@ -1,9 +1,9 @@
 //! What follows from the location of a request's keys ([`rufous_cluster::way`]): the request runs,
 //! waits, or is refused.
 
+use super::door::Door;
 use super::forward::is_wide;
 use super::links::Links;
-use super::redirect::Door;
 use super::split::can_split;
 use super::words;
 use crate::command::CommandTable;

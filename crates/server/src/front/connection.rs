@@ -5,7 +5,7 @@ use super::held::Held;
 use super::lookahead::ParsedKey;
 use super::replies::Replies;
 use super::transaction::Transaction;
-use crate::cluster::redirect::Door;
+use crate::cluster::door::Door;
 use rufous_base::limits::ROUTE_PATIENCE_US;
 use rufous_base::{Backlog, ConnId, ConnInfo, Now, Origin};
 use rufous_command::Table;

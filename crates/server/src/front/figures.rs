@@ -4,16 +4,11 @@
 //! a copy of its counters on the board. Nothing is copied unless a round was started, and no
 //! request waits for it.
 
-use super::connection::{Connection, Suspended};
-use super::local::Local;
 use super::persistence::PersistenceInfo;
 use super::shared::Counters;
 use crate::cluster::figures as peers;
-use crate::cluster::jobs::is_job;
-use crate::command::server::info::figures::{Figures as Info, Keyspace};
-use crate::command::server::memory::Usage;
+use rufous_base::WorkerId;
 use rufous_base::limits::DATABASES;
-use rufous_base::{Now, WorkerId};
 use rufous_command::DataCommands;
 use rufous_kernel::replicate::replicas;
 use rufous_kernel::shard::{Counters as ShardCounters, Memory};
@@ -121,8 +116,8 @@ impl Board {
 /// The kernel's counters when statistics were last reset.
 #[derive(Debug, Default)]
 pub(super) struct Base {
-    shard: ShardCounters,
-    evictions: evict::Counters,
+    pub(super) shard: ShardCounters,
+    pub(super) evictions: evict::Counters,
 }
 
 impl Base {
@@ -130,119 +125,6 @@ impl Base {
         Self {
             shard: kernel.shard.counters(),
             evictions: kernel.evictions(),
-        }
-    }
-}
-
-impl Local<'_> {
-    /// What `INFO` shows of the worker.
-    pub(crate) fn info(&self, now: Now) -> Info {
-        let front = &*self.front;
-        front.shared.publish_memory(&front.kernel);
-        let here = front.kernel.waiting_clients().in_time();
-        let here = here.filter(|conn| !is_job(*conn)).count();
-        let in_time = here + front.peers.forwarding.in_time();
-        let shard = &front.kernel.shard;
-        let counted = shard.counters();
-        Info {
-            clients: front.connections.clients().count(),
-            paused: front
-                .connections
-                .clients()
-                .filter(|c| c.suspended == Some(Suspended::Paused))
-                .count(),
-            blocked: front.connections.blocked(),
-            in_time,
-            awaited: shard.observers().awaited_keys(),
-            watching: front
-                .connections
-                .clients()
-                .filter(|c| !c.transaction.watched.is_empty())
-                .count(),
-            watched: front
-                .connections
-                .clients()
-                .map(|c| c.transaction.watched.len())
-                .sum(),
-            open_transactions: front.connections.begun(),
-            longest_input: front
-                .connections
-                .clients()
-                .map(|c| c.held.len())
-                .max()
-                .unwrap_or(0),
-            longest_output: front
-                .connections
-                .clients()
-                .map(|c| c.replies.late_bytes())
-                .max()
-                .unwrap_or(0),
-            memory: self.usage(),
-            counters: front.counters.clone(),
-            commands: self.command_stats(),
-            per_second: front.cron.per_second(),
-            expired: counted.expired - front.base.shard.expired,
-            evicted: front.kernel.evictions().evicted - front.base.evictions.evicted,
-            changes: counted.changes,
-            hits: counted.hits - front.base.shard.hits,
-            misses: counted.misses - front.base.shard.misses,
-            keyspace: std::array::from_fn(|db| Keyspace {
-                keys: shard.listed_len(db),
-                expires: shard.listed_expiring_len(db),
-                avg_ttl: shard.avg_ttl(db, now),
-            }),
-            persistence: front.durability.info(&front.kernel),
-            replication: front.kernel.replication_figures(),
-            grave_bytes: shard.memory().grave_bytes,
-            peers: self.peer_figures(),
-        }
-    }
-
-    /// The memory that the worker uses.
-    pub(crate) fn usage(&self) -> Usage {
-        let front = &*self.front;
-        let per_client =
-            |c: &Connection| size_of::<Connection>() + c.held.capacity() + c.replies.capacity();
-        Usage {
-            data: front.kernel.memory(),
-            charged: front.kernel.shard.charged(),
-            clients: front.connections().map(per_client).sum(),
-        }
-    }
-
-    /// All counters of the worker.
-    pub(super) fn figures(&self) -> WorkerFigures {
-        let front = &*self.front;
-        let shard = &front.kernel.shard;
-        let commands =
-            front
-                .table
-                .specs()
-                .zip(front.kernel.stats())
-                .filter_map(|((_, spec), stats)| {
-                    let noted = stats.calls + stats.rejected + stats.failed > 0;
-                    noted.then(|| CommandFigures {
-                        name: spec.name,
-                        calls: stats.calls,
-                        usec: stats.usec(),
-                        rejected: stats.rejected,
-                        failed: stats.failed,
-                    })
-                });
-        WorkerFigures {
-            commands: commands.collect(),
-            counters: front.counters.clone(),
-            shard: shard.counters(),
-            evictions: front.kernel.evictions(),
-            memory: front.kernel.memory(),
-            keys: std::array::from_fn(|db| shard.listed_len(db)),
-            expiring: std::array::from_fn(|db| shard.listed_expiring_len(db)),
-            clients: front.connections.clients().count(),
-            blocked: front.connections.blocked(),
-            open_transactions: front.connections.begun(),
-            persistence: front.durability.info(&front.kernel),
-            replication: front.kernel.replication_figures(),
-            peers: front.peer_figures(),
         }
     }
 }

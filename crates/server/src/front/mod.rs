@@ -16,7 +16,7 @@
 //! - [`transaction`]: `MULTI`, `EXEC` and `WATCH`; `BEGIN` and `COMMIT`
 //! - [`session`], [`local`]: the interface for commands on connections and on the server
 //! - [`slow`], [`latency`], [`monitor`], [`secret`]: slow commands, all commands, arguments never shown
-//! - [`figures`]: counters of each worker, for metrics and `INFO`
+//! - [`figures`], `measuring`: counters of each worker, for metrics and `INFO`
 //! - [`durability`], [`persistence`], `slices`: replies wait for the log, requests for loading; state
 //!   and speed of snapshots
 //! - [`shared`], [`process`]: the state that all workers of a node share
@@ -44,6 +44,7 @@ pub mod local;
 pub mod lookahead;
 #[cfg(test)]
 mod maxmemory_tests;
+mod measuring;
 pub mod monitor;
 pub mod orders;
 mod outbox;

@@ -7,7 +7,7 @@ use super::plan::{Needs, looks_at_all_keys};
 use super::undoing::Errors;
 use super::watching::end_watches;
 use super::{Transaction, discarded};
-use crate::cluster::redirect::Door;
+use crate::cluster::door::Door;
 use crate::command::{Dispatch, SessionRun};
 use crate::front::connection::Connection;
 use crate::front::replies::Written;

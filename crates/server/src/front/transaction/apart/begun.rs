@@ -1,8 +1,10 @@
 //! A command between `BEGIN` and `COMMIT` on keys of other nodes: a transaction over slots tells the values of its keys, and
 //! records watches of them where the level demands that. Then the command runs on copies, as if the keys were this node's.
 
-use super::watches::{Far, NEVER, Watches};
-use super::{Apart, OTHER_VERSION, Waiting, in_db, refused};
+use super::far::{Far, NEVER, in_db};
+use super::open::Waiting;
+use super::watches::Watches;
+use super::{Apart, OTHER_VERSION, refused};
 use crate::front::Message;
 use crate::front::transaction::begun::given_up;
 use crate::front::transaction::step::Step;
