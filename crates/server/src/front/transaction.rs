@@ -239,3 +239,58 @@ fn end_of(table: &CommandTable, begun: bool) -> u16 {
 fn limit_of(config: &Config) -> usize {
     config.client_query_buffer_limit.min(LARGEST_QUEUE)
 }
+
+#[cfg(test)]
+mod queue_tests {
+    use super::super::connection::Connection;
+    use super::super::testing::{id, info};
+    use super::*;
+
+    /// Queues a command; returns its database.
+    fn queue(transaction: &mut Transaction, text: &str, limit: usize) -> Result<u8, Failure> {
+        let table = crate::command::table();
+        let (mut spans, mut at) = (Vec::new(), 0);
+        for word in text.split(' ') {
+            spans.push((at, word.len() as u32));
+            at += word.len() as u32 + 1;
+        }
+        let args = Args::new(text.as_bytes(), &spans, &mut []);
+        let command = table.find(args.get(0)).expect("a command");
+        let header = Connection::new(id(0, 1), 1, info(), 0).header(command, false, None);
+        let (spec, mut spare) = (table.spec(command), None);
+        transaction.queue(header, spec, args, limit, &mut spare)?;
+        let queued = transaction.queued.as_deref();
+        let last = queued.and_then(|batch| batch.requests.last());
+        Ok(last.map_or(0, |request| request.header.db))
+    }
+
+    fn open() -> Transaction {
+        Transaction {
+            open: true,
+            ..Transaction::default()
+        }
+    }
+
+    #[test]
+    fn commands_after_select_run_in_its_database() {
+        let mut transaction = open();
+        assert_eq!(queue(&mut transaction, "set a 1", 1000), Ok(0));
+        assert_eq!(queue(&mut transaction, "select 3", 1000), Ok(0));
+        assert_eq!(queue(&mut transaction, "get a", 1000), Ok(3));
+        let (flags, grows) = transaction.changes();
+        assert!(flags.has(Flags::WRITE) && grows.is_some());
+        assert_eq!(transaction.len(), 3);
+    }
+
+    #[test]
+    fn a_queue_that_is_too_large_is_dropped() {
+        let mut transaction = open();
+        let one = size_of::<Request>() + 40;
+        assert_eq!(queue(&mut transaction, "get a", one), Ok(0));
+        assert_eq!(queue(&mut transaction, "get a", one), Err(TOO_LARGE));
+        assert!(transaction.aborted && transaction.is_empty());
+        // `EXEC` will be refused; until then nothing is kept.
+        assert_eq!(queue(&mut transaction, "get a", one), Ok(0));
+        assert!(transaction.is_empty() && transaction.bytes() == 0);
+    }
+}

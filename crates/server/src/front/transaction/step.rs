@@ -283,3 +283,96 @@ fn orders_of(keys: &[KeyName], kernel: &Kernel) -> (bool, bool) {
         (by_stamps || !keeps, beside || keeps)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::with_args;
+    use super::*;
+    use rufous_base::WorkerId;
+    use rufous_kernel::placement::Placement;
+
+    fn kernel() -> Kernel {
+        let commands = crate::command::table().len();
+        Worker::new(WorkerId(0), Placement::new(1), commands, 1)
+    }
+
+    fn begun(level: &str, kernel: &mut Kernel) -> Begun {
+        let level = super::super::begun::level_of(level.as_bytes()).expect("a level");
+        let open = kernel.open_transaction(Now::default(), level);
+        Begun::new(Now::default(), open, kernel.keyspaces().version())
+    }
+
+    /// Where a command on these keys runs.
+    fn place(
+        begun: &mut Begun,
+        words: &str,
+        refused: Option<Failure>,
+        room: usize,
+        kernel: &Kernel,
+    ) -> Result<Runs, NotPlaced> {
+        let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
+        let table = crate::command::table();
+        let command = table.find(words[0]).expect("a command");
+        with_args(&words, |args| {
+            let (spec, mut found) = (table.spec(command), Vec::new());
+            spec.keys.find(args, 0, &mut found);
+            let keys = found.iter();
+            let keys: Vec<KeyName> = keys
+                .map(|(db, arg)| (*db, args.get(*arg as usize).into()))
+                .collect();
+            let asked = Asked {
+                command,
+                spec,
+                keys: &keys,
+                args,
+            };
+            begun.place(&asked, refused, room, kernel)
+        })
+    }
+
+    #[test]
+    fn the_level_decides_where_a_command_runs() {
+        let mut kernel = kernel();
+        let mut serializable = begun("serializable", &mut kernel);
+        let mut plain = begun("read-committed", &mut kernel);
+        let runs = |begun: &mut Begun, words| place(begun, words, None, 1000, &kernel);
+        assert_eq!(runs(&mut serializable, "get a"), Ok(Runs::OnCopies));
+        assert_eq!(runs(&mut plain, "get a"), Ok(Runs::AsEver));
+        assert_eq!(runs(&mut plain, "set a 1"), Ok(Runs::OnCopies));
+    }
+
+    #[test]
+    fn a_command_that_is_refused_leaves_the_transaction_open() {
+        let mut kernel = kernel();
+        let mut begun = begun("serializable", &mut kernel);
+        let full = Failure::from("OOM");
+        let refused = place(&mut begun, "set a 1", Some(full.clone()), 1000, &kernel);
+        assert_eq!(refused, Err(NotPlaced::Refused(full)));
+        assert!(begun.given_up.is_none());
+    }
+
+    #[test]
+    fn a_transaction_that_is_too_large_or_older_than_the_table_is_given_up() {
+        let mut kernel = kernel();
+        let mut begun = begun("serializable", &mut kernel);
+        let large = place(&mut begun, "set a 1", None, 3, &kernel);
+        assert_eq!(large, Err(NotPlaced::GivenUp(TOO_LARGE)));
+        begun.keyspaces += 1;
+        let old = place(&mut begun, "get a", None, 1000, &kernel);
+        assert_eq!(old, Err(NotPlaced::GivenUp(TABLE_CHANGED)));
+    }
+
+    #[test]
+    fn nothing_runs_in_a_transaction_that_was_given_up() {
+        let mut kernel = kernel();
+        let mut begun = begun("serializable", &mut kernel);
+        let empty = kernel.open_transaction(Now::default(), begun.open.level());
+        let (copies, promise) = begun.give_up("ERR why".into(), empty);
+        assert!(promise.is_none());
+        kernel.close_transaction(copies);
+        let Err(NotPlaced::Refused(why)) = place(&mut begun, "get a", None, 1000, &kernel) else {
+            panic!("refused");
+        };
+        assert!(why.text().starts_with("ERR why: "), "{}", why.text());
+    }
+}
