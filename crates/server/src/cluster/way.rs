@@ -73,6 +73,25 @@ impl<'a> Locator<'a> {
     }
 }
 
+impl<'r, 'a> Routed<'r, 'a> {
+    #[inline]
+    pub(crate) fn new(
+        request: &'r Request<'a>,
+        spec: &'r Spec,
+        args: &'r Args<'a>,
+        way: &'r Way,
+        within: Within,
+    ) -> Self {
+        Self {
+            request,
+            spec,
+            args,
+            way,
+            within,
+        }
+    }
+}
+
 /// Ways.
 impl Locator<'_> {
     /// The location of the keys of a request. Clients that are redirected go there themselves: for them

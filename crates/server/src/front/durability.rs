@@ -2,7 +2,7 @@
 //! way at the worker that coordinates saves, and what the node still saves before it stops. The log and
 //! the snapshots are the kernel's.
 
-use super::durable_info::{fill, note_loaded, pinned, settings};
+use super::durable_info::{fill, note_loaded, pinned, settings, why_no_save};
 use super::orders::{Asked, Orders, SaveAnswer, SaveOrder};
 use super::persistence::{COORDINATOR, PersistenceInfo};
 use super::shared::Shared;
@@ -491,20 +491,6 @@ impl Durability {
             }
         }
     }
-}
-
-fn why_no_save(refused: SaveRefused, kernel: &Kernel) -> SaveAnswer {
-    let why = match refused {
-        SaveRefused::NoFolder => return SaveAnswer::NoFolder,
-        SaveRefused::InProgress => return SaveAnswer::Busy,
-        SaveRefused::Loading => "the node is still loading",
-        SaveRefused::Stopping => "the node stops",
-        SaveRefused::Stuck => {
-            let why = kernel.refuses_writes();
-            why.map_or("a log is stuck", Unwritable::why)
-        }
-    };
-    SaveAnswer::Failed(why.into())
 }
 
 #[cfg(test)]

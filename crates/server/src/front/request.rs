@@ -61,14 +61,9 @@ impl Front {
         let (queues, has_begun) = (connection.queues(spec), connection.transaction.is_begun());
         connection.note_command(id, queues);
         let header = connection.header(id, request.quiet, request.keys.first());
-        let refused = self.refused_on_keys(&Routed {
-            request: &request,
-            spec,
-            args: &args,
-            way: &way,
-            within: Within::of(queues, has_begun),
-        });
-        if let Some(failure) = refused {
+        let within = Within::of(queues, has_begun);
+        let routed = Routed::new(&request, spec, &args, &way, within);
+        if let Some(failure) = self.refused_on_keys(&routed) {
             return self.reject(&request, id, &failure, fx);
         }
         if queues {
