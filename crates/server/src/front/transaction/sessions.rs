@@ -3,11 +3,13 @@
 use super::super::session::Session;
 use super::begun::{Begun, WRITES_STAY, level_of};
 use super::run::{Running, refused_by_clocks};
+use super::token::{DONE_AT_ONCE, Token};
 use super::undoing;
 use super::watching::watch_here;
 use super::{WATCHES_TOO_MUCH, discarded, end_of, refusal_of_changes};
 use rufous_base::{Args, Now};
 use rufous_command::{Failure, Reply};
+use rufous_kernel::batch::Header;
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::replicate::level::{Level, read_committed};
 use std::collections::BTreeSet;
@@ -267,5 +269,34 @@ impl Session<'_> {
             return Err(failure);
         }
         self.run_kept(reply)
+    }
+
+    /// Adds the command that keeps the outcome to those that `COMMIT` will run.
+    pub(crate) fn keep_token(&mut self, token: &Token<'_>) -> Result<(), Failure> {
+        let front = &mut self.local.front;
+        let command = front.table.find(b"outcome").unwrap_or_default();
+        let spec = front.table.spec(command);
+        let hash = front.kernel.shard.key(token.token).hash;
+        let spare = &mut front.transactions.spare;
+        let Some(connection) = front.connections.get(self.conn) else {
+            return Ok(());
+        };
+        let header = Header {
+            key: 1,
+            hash,
+            ..connection.header(command, false, None)
+        };
+        let transaction = &mut connection.transaction;
+        match &transaction.begun {
+            // `COMMIT` says why it is refused.
+            None => return Ok(()),
+            Some(begun) if begun.given_up.is_some() => return Ok(()),
+            Some(begun) if begun.open.writes_at_once() => return Err(DONE_AT_ONCE),
+            Some(_) => {}
+        }
+        let (bytes, places) = token.command();
+        transaction.keep(header, spec, Args::new(&bytes, &places, &mut []), spare);
+        transaction.has_token = true;
+        Ok(())
     }
 }
