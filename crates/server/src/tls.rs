@@ -70,7 +70,7 @@ pub struct Certificates {
 
 impl Certificates {
     pub fn load(settings: &Settings) -> Result<Self, TlsError> {
-        let seen = mark(settings);
+        let seen = marks_of(settings);
         Ok(Self {
             tls: Tls::new(server_config(settings)?),
             settings: settings.clone(),
@@ -86,7 +86,7 @@ impl Certificates {
 
     /// Loads them again; what is there stays where that fails.
     pub fn reload(&self) {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = mark(&self.settings);
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = marks_of(&self.settings);
         match server_config(&self.settings) {
             Ok(config) => {
                 self.tls.replace(config);
@@ -113,7 +113,7 @@ impl Certificates {
     }
 
     pub(crate) fn has_changed(&self) -> bool {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) != mark(&self.settings)
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) != marks_of(&self.settings)
     }
 }
 
@@ -130,7 +130,7 @@ pub fn watch(handle: &Handle, certificates: Arc<Certificates>, shared: Arc<Share
     });
 }
 
-fn mark(settings: &Settings) -> Mark {
+fn marks_of(settings: &Settings) -> Mark {
     let files = [
         &settings.cert_file,
         &settings.key_file,
@@ -243,7 +243,7 @@ fn certificates(
 ) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let all = CertificateDer::pem_file_iter(Path::new(path)).and_then(Iterator::collect);
     match all {
-        Ok(all) if Vec::is_empty(&all) => Err(missing(setting, path, "certificate")),
+        Ok(all) if Vec::is_empty(&all) => Err(lacks_item(setting, path, "certificate")),
         Ok(all) => Ok(all),
         Err(error) => Err(unreadable(setting, path, "certificate", error)),
     }
@@ -254,7 +254,7 @@ fn private_key(setting: &'static str, path: &str) -> Result<PrivateKeyDer<'stati
         .map_err(|error| unreadable(setting, path, "private key without a password", error))
 }
 
-fn missing(setting: &'static str, path: &str, what: &'static str) -> TlsError {
+fn lacks_item(setting: &'static str, path: &str, what: &'static str) -> TlsError {
     TlsError::Empty {
         setting,
         path: path.into(),
@@ -269,7 +269,7 @@ fn unreadable(
     error: pem::Error,
 ) -> TlsError {
     match error {
-        pem::Error::NoItemsFound => missing(setting, path, what),
+        pem::Error::NoItemsFound => lacks_item(setting, path, what),
         source => TlsError::File {
             setting,
             path: path.into(),

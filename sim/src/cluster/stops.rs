@@ -125,7 +125,7 @@ impl World {
         let awaits = found.seats[worker].front.kernel.awaits_chains();
         if matches!(found.power, Power::Stopping(_)) && awaits && us > STOP_US {
             let front = &found.seats[worker].front;
-            let replies = front.connections().map(|one| one.slots.len());
+            let replies = front.connections().map(|one| one.replies.len());
             let (commands, replies) = (front.kernel.waiting(), replies.sum::<usize>());
             self.fail(format!(
                 "n{node}w{worker} stops and waits since {us} us for others, with {commands} commands, {replies} replies"

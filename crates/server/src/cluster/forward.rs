@@ -3,11 +3,13 @@
 //! The reply to a forwarded request takes its place among those of its client, like one of another
 //! worker.
 
-use super::jobs::is_job;
+use super::jobs::{Job, is_job};
+use super::split::Parts;
+use super::way::Way;
 use super::words;
 use crate::front::connection::Suspended;
+use crate::front::request::Request;
 use crate::front::{Front, Message};
-use rufous_base::slot::slot_of;
 use rufous_base::{Args, ConnId, Effects, Now, Output};
 use rufous_cluster::forward::{Action, Forwarded, Goal, Patience};
 use rufous_command::{Failure, Flags, Reply, Spec, blocking};
@@ -21,15 +23,91 @@ pub(super) fn is_wide(spec: &Spec) -> bool {
 }
 
 impl Front {
+    /// Sends a request to all nodes that have its keys, if there are others.
+    #[cold]
+    pub(crate) fn submit_elsewhere(
+        &mut self,
+        now: Now,
+        way: &Way,
+        request: &Request<'_>,
+        header: &Header,
+        args: &Args<'_>,
+        fx: &mut Effects<Message>,
+    ) -> Submitted {
+        let spec = self.table.spec(header.command);
+        let reads = spec.flags.has(Flags::READONLY);
+        self.connections.note_deadline(now, header.conn, spec, args);
+        if let Some(connection) = self.connection(header.conn) {
+            connection.is_far = reads;
+        }
+        match way {
+            way if self.apart(now).takes(request, way, args) => {
+                let out = &mut fx.output;
+                self.apart(now).submit(request, header, args, out)
+            }
+            Way::There(no) => self.forward(*no, header, args),
+            Way::Apart(heads) => {
+                let keys = request.keys;
+                let parts = Parts::of_keys(spec, header, (heads, keys), args);
+                self.submit_parts(now, header, parts, fx)
+            }
+            Way::All(others) => {
+                let own = self.links().and_then(|links| links.own());
+                let random = || self.kernel.rng().next_u64();
+                match Parts::of_all(spec, (own, others), args, random) {
+                    Ok(parts) => self.submit_parts(now, header, parts, fx),
+                    Err(ended) => {
+                        ended.reply(&mut Reply::new(&mut fx.output, header.resp3));
+                        Submitted::Done
+                    }
+                }
+            }
+            Way::Here | Way::None(_) => {
+                debug_assert!(false, "run here, or refused");
+                Submitted::Done
+            }
+        }
+    }
+
+    /// Runs the parts of a request.
+    fn submit_parts(
+        &mut self,
+        now: Now,
+        header: &Header,
+        parts: Parts,
+        fx: &mut Effects<Message>,
+    ) -> Submitted {
+        let Parts { how, places, parts } = parts;
+        let splitting = &mut self.peers.splitting;
+        let begun = splitting.on_request(header, how, places, parts.len());
+        for (part, words) in begun.zip(parts) {
+            let job = Job::Part(part);
+            let args = Args::new(&words.bytes, &words.spans, &mut []);
+            let header = Header {
+                conn: self.peers.jobs.begin(job, header.db, header.resp3),
+                key: 1,
+                hash: self.kernel.shard.key(args.get(1)).hash,
+                ..*header
+            };
+            match words.node {
+                Some(no) => {
+                    self.forward(no, &header, &args);
+                }
+                None => self.run_words(now, &header, args, fx),
+            }
+        }
+        Submitted::Barrier
+    }
+
     /// Forwards a request to the node that has its keys.
     pub(super) fn forward(&mut self, no: NodeNo, header: &Header, args: &Args<'_>) -> Submitted {
         let spec = self.table.spec(header.command);
         let goal = match is_wide(spec) {
             true => Goal::Node(no),
-            false => self.slots_of(spec, header, args),
+            false => self.locator().goal_of(header, args),
         };
         let request = self.forwarded(header, args, goal);
-        self.forwarding.on_request(no, request);
+        self.peers.forwarding.on_request(no, request);
         match spec.keys.single() {
             Some(_) if !spec.flags.has(Flags::BLOCKING) => Submitted::Pending,
             // Later requests could overtake it at that node.
@@ -38,36 +116,15 @@ impl Front {
     }
 
     fn forwarded(&mut self, header: &Header, args: &Args<'_>, goal: Goal) -> Forwarded {
-        let spec = self.table.spec(header.command);
-        let words = words::write(args);
-        let timeout = spec.flags.has(Flags::BLOCKING).then(|| {
-            let timeout = words::word_at(&words, blocking::timeout_at(spec, args));
-            debug_assert!(timeout.is_some(), "it was written as a request");
-            timeout
-        });
-        let connection = self.connection(header.conn);
+        let connection = self.connections.get(header.conn);
         let deadline_us = connection.and_then(|connection| connection.deadline_us);
-        Forwarded {
-            header: *header,
-            words,
+        forwarded(
+            self.table.spec(header.command),
+            header,
+            args,
             goal,
-            writes: spec.flags.has(Flags::WRITE),
-            patience: timeout.flatten().map(|timeout| Patience {
-                deadline_us,
-                timeout,
-            }),
-        }
-    }
-
-    fn slots_of(&self, spec: &Spec, header: &Header, args: &Args<'_>) -> Goal {
-        let mut found = Vec::new();
-        spec.keys.find(args, header.db, &mut found);
-        let placement = self.kernel.placement();
-        let slot = |(_, arg): &(u8, u32)| {
-            let key = args.get(*arg as usize);
-            placement.lattice(key).is_none().then(|| slot_of(key))
-        };
-        Goal::Slots(found.iter().map(slot).collect())
+            deadline_us,
+        )
     }
 
     /// A request of a client was given to this node's own workers, and its keys moved to another
@@ -86,32 +143,34 @@ impl Front {
         if let Some(why) = words::too_large_by_now(args) {
             return self.answer_failure(header, &why, fx);
         }
-        let goal = self.slots_of(spec, header, args);
+        let goal = self.locator().goal_of(header, args);
         let request = self.forwarded(header, args, goal);
-        self.forwarding.on_returned(request);
+        self.peers.forwarding.on_returned(request);
     }
 
     /// Carries out what the forwarding has decided.
     #[inline]
     pub(crate) fn carry_out_forwarding(&mut self, now: Now, fx: &mut Effects<Message>) {
-        while let Some(action) = self.forwarding.next_action() {
+        while let Some(action) = self.peers.forwarding.next_action() {
             match action {
                 Action::Send(no, requests) => {
-                    self.send_to(now, no, Class::Request, Body::Requests(requests), fx);
+                    self.peers
+                        .send(now, no, Class::Request, Body::Requests(requests), fx);
                 }
                 Action::EndWaits(no, ends) => {
-                    self.send_to(now, no, Class::Request, Body::EndWaits(ends), fx);
+                    self.peers
+                        .send(now, no, Class::Request, Body::EndWaits(ends), fx);
                 }
                 Action::Waits(header) => {
-                    if !self.begin_wait(&header, fx) {
-                        self.forwarding.on_gone(header.conn);
+                    if !self.connections.block(&header, fx) {
+                        self.peers.forwarding.on_gone(header.conn);
                     }
                 }
                 Action::Reply(header, reply) => self.deliver(header.conn, header.seq, &reply, fx),
                 Action::Fail(header, why) => self.answer_failure(&header, &why.into(), fx),
                 Action::Run(header, words) => self.run_forwarded(now, &header, &words, fx),
                 Action::HoldUp(conn) => self.hold_up(conn, fx),
-                Action::Refuse(no, why) => self.refuse_peer(now, no, why, fx),
+                Action::Refuse(no, why) => self.peers.refuse(now, no, why, fx),
             }
         }
     }
@@ -142,7 +201,33 @@ impl Front {
     /// A connection whose request has to be sent again runs no new request until the reply.
     pub(super) fn hold_up(&mut self, conn: ConnId, fx: &mut Effects<Message>) {
         if !is_job(conn) && self.connection(conn).is_some() {
-            self.suspend(conn, Suspended::Barrier, fx);
+            self.connections.suspend(conn, Suspended::Barrier, fx);
         }
+    }
+}
+
+/// A request to another node. `deadline_us`: of its client, if it waits for data.
+fn forwarded(
+    spec: &Spec,
+    header: &Header,
+    args: &Args<'_>,
+    goal: Goal,
+    deadline_us: Option<u64>,
+) -> Forwarded {
+    let words = words::write(args);
+    let timeout = spec.flags.has(Flags::BLOCKING).then(|| {
+        let timeout = words::word_at(&words, blocking::timeout_at(spec, args));
+        debug_assert!(timeout.is_some(), "it was written as a request");
+        timeout
+    });
+    Forwarded {
+        header: *header,
+        words,
+        goal,
+        writes: spec.flags.has(Flags::WRITE),
+        patience: timeout.flatten().map(|timeout| Patience {
+            deadline_us,
+            timeout,
+        }),
     }
 }

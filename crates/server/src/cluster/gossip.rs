@@ -1,9 +1,11 @@
 //! Lattice keyspaces and other nodes: gossip between workers, and what is refused while other nodes
 //! have the same keys.
 
-use crate::front::{Front, Message};
+use super::links::Links;
+use crate::front::Message;
 use rufous_base::{Effects, Now};
-use rufous_command::Failure;
+use rufous_command::DataCommands;
+use rufous_kernel::Worker;
 use rufous_kernel::worker::{Awaited, Unserved};
 use rufous_mapping::NodeNo;
 use rufous_wire::message::Gossip;
@@ -42,48 +44,29 @@ pub(super) fn why_unserved(unserved: &Unserved) -> String {
     parts.join("; ")
 }
 
-impl Front {
-    /// Gossip of a worker of another node.
-    pub(super) fn hear_gossip(
-        &mut self,
-        now: Now,
-        node: NodeNo,
-        (from, bytes): (u32, &[u8]),
-        fx: &mut Effects<Message>,
-    ) {
-        if self.links().is_none_or(|links| links.is_stopping()) {
-            return;
-        }
-        let heard = match u16::try_from(from) {
-            Ok(worker) => self.kernel.on_gossip(now, (node, worker), bytes),
-            Err(_) => Err("gossip of no worker"),
-        };
-        if let Err(why) = heard {
-            self.refuse_peer(now, node, why, fx);
-        }
-    }
+/// Gossip of a worker of another node. Returns why its session is to be ended, if it is.
+pub(super) fn hear(
+    now: Now,
+    node: NodeNo,
+    (from, bytes): (u32, &[u8]),
+    kernel: &mut Worker<DataCommands>,
+) -> Result<(), &'static str> {
+    let worker = u16::try_from(from).map_err(|_| "gossip of no worker")?;
+    kernel.on_gossip(now, (node, worker), bytes)
+}
 
-    /// Sends this worker's gossip.
-    pub(super) fn send_gossip(&mut self, now: Now, fx: &mut Effects<Message>) {
-        let Some(links) = &mut self.links else {
-            return;
-        };
-        for sent in self.kernel.take_gossip() {
-            let batch = sent.peer.encode().into();
-            let mut envelope = links.envelope(Body::Gossip(Gossip { batch }));
-            envelope.to = sent.to.into();
-            links.send(now, NodeNo(sent.node), Class::Gossip, envelope, fx);
-        }
-    }
-
-    /// Why a table of keyspaces cannot be changed here: other nodes would keep theirs.
-    /// `is_lattice`: the old or the new one has lattice keys.
-    pub(crate) fn refused_tables(&self, is_lattice: bool) -> Option<Failure> {
-        (is_lattice && self.kernel.shares_lattices()).then(|| {
-            "ERR keyspaces are not changed where nodes share some of regime lattice: in a \
-             cluster they are those of the configuration files, the same at each node"
-                .into()
-        })
+/// Sends this worker's gossip.
+pub(super) fn send(
+    now: Now,
+    links: &mut Links,
+    kernel: &mut Worker<DataCommands>,
+    fx: &mut Effects<Message>,
+) {
+    for sent in kernel.take_gossip() {
+        let batch = sent.peer.encode().into();
+        let mut envelope = links.envelope(Body::Gossip(Gossip { batch }));
+        envelope.to = sent.to.into();
+        links.send(now, NodeNo(sent.node), Class::Gossip, envelope, fx);
     }
 }
 

@@ -74,8 +74,13 @@ impl Jobs {
         conn_of(self.begun)
     }
 
-    pub(crate) fn get(&self, conn: ConnId) -> Option<&Begun> {
+    fn get(&self, conn: ConnId) -> Option<&Begun> {
         self.under_way.get(&number_of(conn))
+    }
+
+    /// The request that this id stands for, if it has no connection.
+    pub(crate) fn of(&self, conn: ConnId) -> Option<&Begun> {
+        self.get(conn).filter(|_| is_job(conn))
     }
 
     /// The node's worker that has sent it, if another node has.

@@ -23,15 +23,17 @@
 //! | `unclaimed` | data that belongs to no cluster yet; [`past`]: whether the folder has everything of earlier starts |
 //! | [`about`] | the node's announcement, and whether it is ready; [`status`]: the state of the cluster, [`versions`]: the programs of its nodes, [`preview`]: what other weights would move |
 //! | [`tls`] | certificates between nodes |
-//! | `redirect` | `MOVED` replies, for clients that know the cluster |
+//! | `redirect` | `MOVED` replies, for clients that know the cluster; `door`: the endpoints of both kinds |
 //! | `way` | the nodes of a request's keys, for all other clients |
 //! | `forward` | requests for other nodes; `split`: those of several nodes, or about all keys |
 //! | `serve` | requests of other nodes; `jobs`: the receivers of their replies; `words`: requests as bytes |
 //! | `gossip` | lattice keyspaces that other nodes share, and why they are not served |
+//! | `peers` | sessions with other nodes, and the requests of both sides, at one worker; `letters`, `reporting`: what the kernel and the worker tell them |
 //! | `front` | the border to the front of a worker |
 
 pub mod about;
 pub mod control;
+pub(crate) mod door;
 mod etcd;
 pub(crate) mod forward;
 pub(crate) mod front;
@@ -39,9 +41,12 @@ mod gossip;
 pub mod identity;
 pub(crate) mod jobs;
 mod kept;
+mod letters;
 pub mod past;
+pub(crate) mod peers;
 pub mod preview;
 pub(crate) mod redirect;
+mod reporting;
 mod serve;
 pub mod settings;
 mod split;

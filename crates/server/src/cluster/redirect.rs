@@ -10,113 +10,43 @@
 //! master or a replica, and send `READONLY` to the latter; here a node is the head of some slots
 //! and has copies of others.
 
+use super::door::Door;
 use super::links::Links;
-use super::way::{Way, Within};
-use crate::front::Front;
-use crate::front::connection::{Connection, ParsedKey};
-use crate::front::turn::Request;
-use rufous_base::slot::slot_of;
-use rufous_base::{Args, ConnId, Origin};
+use super::way::{Locator, Routed, Within};
+use rufous_cluster::forward::Forwarding;
 use rufous_cluster::way::Redirect;
-use rufous_command::{Failure, Flags, Spec};
+use rufous_command::{Failure, Flags};
+use rufous_kernel::Batch;
 use rufous_kernel::worker::SEVERAL;
-use rufous_kernel::{Batch, batch};
 
-/// How requests for keys that are elsewhere are answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Door {
-    /// Forwarded by the node itself.
-    Plain,
-    /// With a redirection to the other node.
-    Redirecting,
-}
-
-impl Door {
-    /// The option of the kernel that corresponds to it.
-    #[inline]
-    pub(crate) fn of_requests(self) -> batch::Door {
-        match self {
-            Self::Plain => batch::Door::Plain,
-            Self::Redirecting => batch::Door::Redirected,
-        }
-    }
-
-    /// The mode reported to clients.
-    pub(crate) fn mode(self) -> &'static str {
-        match self {
-            Self::Plain => "standalone",
-            Self::Redirecting => "cluster",
-        }
-    }
-}
-
-impl Connection {
-    #[inline]
-    pub(crate) fn door(&self) -> Door {
-        match self.info.origin {
-            Origin::Redirected if !self.crosses_slots => Door::Redirecting,
-            _ => Door::Plain,
-        }
-    }
-}
-
-impl Front {
-    /// Why a request cannot be executed here, if it cannot: its keys are another node's, or are
-    /// lattice keys, which do not support it. `within`: it is part of a transaction.
-    #[inline]
-    pub(crate) fn refused_on_keys(
-        &mut self,
-        request: &Request<'_>,
-        way: &Way,
-        within: Within,
-        spec: &Spec,
-        args: &Args<'_>,
-    ) -> Option<Failure> {
-        let elsewhere = match self.links {
-            Some(_) => self.refused_elsewhere(request, way, within, spec, args),
-            None => None,
-        };
-        elsewhere.or_else(|| self.refused_on_lattice(spec, args))
-    }
-
+impl Locator<'_> {
+    /// Why a request cannot be executed here, if it cannot: its keys are another node's. `door`: of its
+    /// connection.
     #[cold]
-    fn refused_elsewhere(
-        &mut self,
-        request: &Request<'_>,
-        way: &Way,
-        within: Within,
-        spec: &Spec,
-        args: &Args<'_>,
+    pub(crate) fn refused_elsewhere(
+        &self,
+        door: Option<Door>,
+        routed: &Routed<'_, '_>,
+        forwarding: &mut Forwarding,
     ) -> Option<Failure> {
-        let refused = self.refused_on_way(way, within, spec, args);
+        let refused = self.refused_on_way(routed, forwarding);
         if refused.is_some() {
-            self.forwarding.on_refused();
+            forwarding.on_refused();
+            return refused;
         }
-        let reads = within == Within::Nothing && spec.flags.has(Flags::READONLY);
-        refused.or_else(|| self.elsewhere(request.conn, reads, (request.keys, args)))
-    }
-
-    fn elsewhere(
-        &mut self,
-        conn: ConnId,
-        reads: bool,
-        (keys, args): (&[ParsedKey], &Args<'_>),
-    ) -> Option<Failure> {
-        if self.connection(conn)?.door() == Door::Plain {
+        if door? == Door::Plain {
             return None;
         }
-        // Every node has all keys of lattice keyspaces.
-        let placement = self.kernel.placement();
-        let keys = keys.iter().map(|key| args.get(key.arg as usize));
-        let strict = keys.filter(|key| placement.lattice(key).is_none());
-        let slots: Vec<u16> = strict.map(slot_of).collect();
-        of_slots(self.links()?, slots, reads)
+        let reads = routed.within == Within::Nothing && routed.spec.flags.has(Flags::READONLY);
+        let (keys, args) = (routed.request.keys.iter(), routed.args);
+        let slots = keys.filter_map(|key| self.slot(args.get(key.arg as usize)));
+        of_slots(self.links?, slots.collect(), reads)
     }
 
     /// The same for all queued commands: slots may have moved since, and all keys have to be in one
     /// slot.
     pub(crate) fn refused_queue(&self, door: Door, queued: &mut Batch) -> Option<Failure> {
-        let links = self.links()?;
+        let links = self.links?;
         let mut all = Vec::new();
         for at in 0..queued.requests.len() {
             let (header, args, _) = queued.parts(at);
@@ -124,9 +54,7 @@ impl Front {
             let mut found = Vec::new();
             spec.keys.find(&args, header.db, &mut found);
             let keys = found.iter().map(|(_, arg)| args.get(*arg as usize));
-            let placement = self.kernel.placement();
-            let is_anywhere = |key| placement.lattice(key).is_some();
-            all.extend(keys.filter(|key| !is_anywhere(key)).map(slot_of));
+            all.extend(keys.filter_map(|key| self.slot(key)));
         }
         let refused = match door {
             Door::Plain => self.refused_queue_on_way(all.into_iter().map(Some)),
@@ -138,7 +66,7 @@ impl Front {
     /// Why these commands cannot be executed together, if they cannot: they write keys of several
     /// slots with copies.
     pub(crate) fn refused_spread(&self, queued: &mut Batch) -> Option<Failure> {
-        self.links()?;
+        self.links?;
         let mut written: Vec<Box<[u8]>> = Vec::new();
         for at in 0..queued.requests.len() {
             let (header, args, _) = queued.parts(at);

@@ -5,55 +5,36 @@
 //! wait only for their keys.
 
 use super::forward::is_wide;
-use super::jobs::{Done, Job};
+use super::jobs::Job;
 use super::way::Way;
 use super::words;
 use crate::command::Dispatch;
 use crate::front::blocked::end_of;
-use crate::front::connection::{ParsedKey, What};
-use crate::front::turn::Request;
-use crate::front::{Front, Message, parse};
-use rufous_base::limits::MADE_FOR_NODES;
-use rufous_base::{Apart, Args, Effects, Now, Output, Until};
+use crate::front::lookahead::{ParsedKey, What};
+use crate::front::request::Request;
+use crate::front::{Front, Message, parse, refusals};
+use rufous_base::{Args, Effects, Now, Output, Until};
 use rufous_cluster::serving::{Action, Asker};
 use rufous_command::{Failure, Flags, Reply};
 use rufous_kernel::batch::Door;
 use rufous_kernel::{Header, Submitted};
 use rufous_mapping::NodeNo;
-use rufous_wire::{Body, Class, message};
+use rufous_wire::message;
 
 /// Client numbers for requests of other nodes: above those of real clients.
 const CLIENTS: u64 = 1 << 62;
 
-/// Puts an error in place of a reply that repeats elements for longer than another node keeps a
-/// reply.
-fn refuse_long(reply: &mut Output) {
-    let repeated = reply.shared.iter().map(|(_, apart)| match apart {
-        Apart::Made(source) if source.repeats() => source.remaining(),
-        Apart::Made(_) | Apart::Value(_) => 0,
-    });
-    let bytes = repeated.fold(0, u64::saturating_add);
-    if bytes > MADE_FOR_NODES {
-        let why = format!(
-            "ERR The reply would have about {bytes} bytes, and from another node elements may repeat for \
-             {MADE_FOR_NODES}; ask for fewer, or at the node that has the key"
-        );
-        reply.clear();
-        Reply::new(reply, false).error(&why.into());
-    }
-}
-
 impl Front {
     /// Carries out what the serving has decided.
     #[inline]
-    pub(super) fn carry_out_serving(&mut self, now: Now, fx: &mut Effects<Message>) {
-        while let Some(action) = self.serving.next_action() {
+    pub(crate) fn carry_out_serving(&mut self, now: Now, fx: &mut Effects<Message>) {
+        while let Some(action) = self.peers.serving.next_action() {
             match action {
                 Action::Take(asker, request) => self.take_request(now, asker, request, fx),
                 Action::EndWait(conn, how) => {
                     self.kernel.end_wait(conn, end_of(how));
                 }
-                Action::Refuse(no, why) => self.refuse_peer(now, no, why, fx),
+                Action::Refuse(no, why) => self.peers.refuse(now, no, why, fx),
             }
         }
     }
@@ -68,7 +49,7 @@ impl Front {
         fx: &mut Effects<Message>,
     ) {
         let Some(spans) = words::read(&request.words) else {
-            return self.serving.on_malformed(&asker);
+            return self.peers.serving.on_malformed(&asker);
         };
         let args = Args::new(&request.words, &spans, &mut []);
         let what = parse::find_command(self.table, request.quiet, &args);
@@ -78,8 +59,8 @@ impl Front {
         };
         let is_paused = self.pause.is_active()
             && spec.is_some_and(|spec| self.pause.holds_back(spec, spec.flags));
-        if is_paused || self.serving.is_held() {
-            return self.serving.on_paused(asker, request);
+        if is_paused || self.peers.serving.is_held() {
+            return self.peers.serving.on_paused(asker, request);
         }
         let mut found = Vec::new();
         if let Some(spec) = spec {
@@ -87,15 +68,15 @@ impl Front {
         }
         let keyed = |(db, arg)| parse::parsed_key(&self.kernel, &args, db, arg);
         let keys: Vec<_> = found.into_iter().map(keyed).collect();
-        let is_here = self.way_to_keys(&keys, &args) == Way::Here;
-        if !self.serving.on_routed(&asker, is_here) {
+        let is_here = self.locator().way_to_keys(&keys, &args) == Way::Here;
+        if !self.peers.serving.on_routed(&asker, is_here) {
             return;
         }
         match self.refused_of_peer(asker.node(), what, &args) {
             Some(failure) => {
                 let mut out = Output::default();
                 Reply::new(&mut out, request.resp3).error(&failure);
-                self.serving.on_reply(&asker, out, Until::Logged);
+                self.peers.serving.on_reply(&asker, out, Until::Logged);
             }
             None => self.serve(now, asker, &request, (what, &keys), args, fx),
         }
@@ -104,18 +85,24 @@ impl Front {
     /// Why a request of another node is refused, apart from its keys.
     fn refused_of_peer(&mut self, no: NodeNo, what: What, args: &Args<'_>) -> Option<Failure> {
         let What::Command(id) = what else {
-            return Some(self.refusal(what, args, &[]));
+            return Some(refusals::refusal(
+                what,
+                args,
+                &[],
+                self.table,
+                &mut self.kernel,
+            ));
         };
         let spec = self.table.spec(id);
         let is_on_keys = matches!(self.table.dispatch(id), Dispatch::Key | Dispatch::Keys);
         // A node of an earlier wire version does not know how to end waits.
-        let blocks = spec.flags.has(Flags::BLOCKING) && !self.forwarding.may_wait_at(no);
+        let blocks = spec.flags.has(Flags::BLOCKING) && !self.peers.forwarding.may_wait_at(no);
         let failure = if !is_on_keys && !is_wide(spec) || blocks {
             format!("ERR '{}' is not taken from other nodes", spec.name).into()
         } else if self.refuses_while_loading(spec) {
-            self.loading_failure()
+            self.shared.loading.failure()
         } else {
-            self.refused_on_lattice(spec, args)?
+            self.locator().refused_on_lattice(spec, args)?
         };
         self.kernel.stats_mut()[usize::from(id)].rejected += 1;
         Some(failure)
@@ -133,11 +120,13 @@ impl Front {
         let What::Command(command) = what else {
             return;
         };
-        let until = self.until_of(command, keys.iter().map(|key| key.arg), &args);
+        let until = self
+            .locator()
+            .until_of(command, keys.iter().map(|key| key.arg), &args);
         let job = Job::Peer(asker, until);
-        let conn = self.jobs.begin(job, request.db as u8, request.resp3);
+        let conn = self.peers.jobs.begin(job, request.db as u8, request.resp3);
         if self.table.spec(command).flags.has(Flags::BLOCKING) {
-            self.serving.on_blocking(&asker, conn);
+            self.peers.serving.on_blocking(&asker, conn);
         }
         let first = keys.first();
         let header = Header {
@@ -166,8 +155,8 @@ impl Front {
     ) {
         let spec = self.table.spec(header.command);
         let failure = match self.refuses_while_loading(spec) {
-            true => Some(self.loading_failure()),
-            false => self.refused_on_lattice(spec, &args),
+            true => Some(self.shared.loading.failure()),
+            false => self.locator().refused_on_lattice(spec, &args),
         };
         if let Some(failure) = failure {
             return self.answer_failure(header, &failure, fx);
@@ -204,65 +193,17 @@ impl Front {
             }
             Submitted::NotHere => {
                 fx.output.truncate(start);
-                self.jobs.turn_away(header.conn);
+                self.peers.jobs.turn_away(header.conn);
             }
             Submitted::Pending | Submitted::Barrier => {}
-        }
-    }
-
-    /// Takes replies to requests without a connection to their senders.
-    pub(crate) fn take_jobs(&mut self, fx: &mut Effects<Message>) {
-        for (job, done) in self.jobs.take_done() {
-            match (job, done) {
-                (Job::Peer(asker, _), Done::NotHere) => self.serving.on_moved(&asker),
-                (Job::Peer(asker, until), Done::Reply(mut reply)) => {
-                    refuse_long(&mut reply);
-                    self.serving.on_reply(&asker, reply, until);
-                }
-                (Job::Part(part), Done::Reply(reply)) => self.on_part(part, reply, fx),
-                (Job::Part(_), Done::NotHere) => {
-                    debug_assert!(
-                        false,
-                        "parts are of this node's clients: they are forwarded"
-                    );
-                }
-            }
         }
     }
 
     /// Runs the requests held during a pause, if they may run.
     pub(super) fn serve_held(&mut self, now: Now, fx: &mut Effects<Message>) {
         if !self.pause.is_active() {
-            self.serving.on_unpaused();
+            self.peers.serving.on_unpaused();
             self.carry_out_serving(now, fx);
         }
-    }
-
-    /// Ends a turn: sends the replies that sessions have room for and that are committed.
-    pub(super) fn send_replies(&mut self, now: Now, fx: &mut Effects<Message>) {
-        let at = (self.kernel.passed(), self.kernel.logged());
-        self.serving.on_turn_end(fx.gate.unwrap_or(0));
-        let Some(links) = &mut self.links else {
-            return;
-        };
-        for no in self.serving.nodes() {
-            while links.has_room(no, Class::Reply)
-                && let Some((to, replies)) = self.serving.next_replies(no, at)
-            {
-                let mut envelope = links.envelope(Body::Replies(replies));
-                envelope.to = to;
-                links.send(now, no, Class::Reply, envelope, fx);
-            }
-            if self.serving.goes_on(no) && links.has_room(no, Class::Reply) {
-                self.cron.set_wake_us(now.mono_us);
-                fx.wake_at_us = Some(now.mono_us);
-            }
-        }
-    }
-
-    /// Drops replies that wait for sessions: they may not be in the log.
-    pub(crate) fn lose_replies_to_peers(&mut self, now: Now, fx: &mut Effects<Message>) {
-        self.serving.on_replies_lost();
-        self.carry_out_serving(now, fx);
     }
 }

@@ -1,77 +1,78 @@
-//! Requests for several nodes: the parts that [`Splitting`] has of them are run and forwarded.
+//! Requests for several nodes: what the parts of each are.
 //!
 //! Commands that read, count or remove each key independently are split; commands on all keys go to
 //! all nodes that have slots. All others are refused before any part runs.
 
-use super::jobs::Job;
-use super::way::Way;
-use crate::front::turn::Request;
-use crate::front::{Front, Message};
-use rufous_base::{Args, Effects, Now, Output, Span};
-use rufous_cluster::splitting::{Joins, Part, Plan, find};
+use crate::front::lookahead::ParsedKey;
+use rufous_base::{Args, Span};
+use rufous_cluster::splitting::{Joins, Plan, find};
 use rufous_command::{Failure, Flags, Joined, Reply, Spec};
 use rufous_datatype::integer;
-use rufous_kernel::{Header, Submitted};
+use rufous_kernel::Header;
 use rufous_mapping::NodeNo;
 use std::collections::BTreeSet;
-
-/// The words of a request, and the node that they are for, unless it is this one.
-type Words = (Option<NodeNo>, Vec<u8>, Vec<Span>);
 
 pub(super) fn can_split(spec: &Spec) -> bool {
     spec.flags.has(Flags::PER_KEY)
 }
 
-impl Front {
-    /// The route to all other nodes that have slots.
-    pub(super) fn way_to_all(&self) -> Way {
-        self.links()
-            .map_or(Way::Here, |links| links.routing().to_all())
-    }
+/// The words of a part.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Words {
+    /// The node that they are for, unless it is this one.
+    pub(super) node: Option<NodeNo>,
+    pub(super) bytes: Vec<u8>,
+    pub(super) spans: Vec<Span>,
+}
 
-    /// Sends a request to all nodes that have its keys, if there are others.
-    #[cold]
-    pub(crate) fn submit_elsewhere(
-        &mut self,
-        now: Now,
-        way: &Way,
-        request: &Request<'_>,
-        header: &Header,
-        args: &Args<'_>,
-        fx: &mut Effects<Message>,
-    ) -> Submitted {
-        let spec = self.table.spec(header.command);
-        let reads = spec.flags.has(Flags::READONLY);
-        self.note_deadline(now, header.conn, spec, args);
-        if let Some(connection) = self.connection(header.conn) {
-            connection.is_far = reads;
+impl Words {
+    fn new<'a>(node: Option<NodeNo>, words: impl Iterator<Item = &'a [u8]>) -> Self {
+        let (mut bytes, mut spans) = (Vec::new(), Vec::new());
+        for word in words {
+            spans.push((bytes.len() as u32, word.len() as u32));
+            bytes.extend_from_slice(word);
         }
-        match way {
-            way if self.apart(now).takes(request, way, args) => {
-                let out = &mut fx.output;
-                self.apart(now).submit(request, header, args, out)
-            }
-            Way::There(no) => self.forward(*no, header, args),
-            Way::Apart(heads) => self.submit_split(now, request, heads, header, args, fx),
-            Way::All(others) => self.submit_wide(now, others, header, args, fx),
-            Way::Here | Way::None(_) => {
-                debug_assert!(false, "run here, or refused");
-                Submitted::Done
+        Self { node, bytes, spans }
+    }
+}
+
+/// The parts of a request, and how their replies become one.
+pub(super) struct Parts {
+    pub(super) how: Joins,
+    /// For each key in order, its part.
+    pub(super) places: Vec<u32>,
+    pub(super) parts: Vec<Words>,
+}
+
+/// Why a walk over all keys has no part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    NoCursor,
+    /// Nothing follows the cursor, which is none of this cluster's.
+    Over,
+}
+
+impl Ended {
+    pub(super) fn reply(self, reply: &mut Reply<'_>) {
+        match self {
+            Self::NoCursor => reply.error(&Failure::INVALID_CURSOR),
+            Self::Over => {
+                reply.array(2);
+                reply.bulk(b"0");
+                reply.array(0);
             }
         }
     }
+}
 
-    /// Runs a request at all nodes that have its keys.
-    fn submit_split(
-        &mut self,
-        now: Now,
-        request: &Request<'_>,
-        heads: &[Option<NodeNo>],
+impl Parts {
+    /// Of a request with keys at these nodes.
+    pub(super) fn of_keys(
+        spec: &Spec,
         header: &Header,
+        (heads, keys): (&[Option<NodeNo>], &[ParsedKey]),
         args: &Args<'_>,
-        fx: &mut Effects<Message>,
-    ) -> Submitted {
-        let spec = self.table.spec(header.command);
+    ) -> Self {
         debug_assert!(can_split(spec), "such a request was refused");
         let how = match spec.flags.joined() {
             _ if header.quiet => Joins::Quiet,
@@ -80,46 +81,41 @@ impl Front {
             Joined::Ok | Joined::Any | Joined::Walk => Joins::Quiet,
         };
         let plan = Plan::new(heads);
-        let parts = plan.parts.iter().map(|(head, keys)| {
-            let keys = keys
-                .iter()
-                .map(|key| args.get(request.keys[*key].arg as usize));
-            words_of(*head, [args.get(0)].into_iter().chain(keys))
+        let parts = plan.parts.iter().map(|(head, of)| {
+            let keys = of.iter().map(|key| args.get(keys[*key].arg as usize));
+            Words::new(*head, [args.get(0)].into_iter().chain(keys))
         });
-        let parts: Vec<Words> = parts.collect();
-        self.submit_parts(now, header, (how, plan.places), &parts, fx)
+        Self {
+            how,
+            parts: parts.collect(),
+            places: plan.places,
+        }
     }
 
-    fn submit_wide(
-        &mut self,
-        now: Now,
-        others: &[NodeNo],
-        header: &Header,
+    /// Of a request about all keys, of this node and the others.
+    pub(super) fn of_all(
+        spec: &Spec,
+        (own, others): (Option<NodeNo>, &[NodeNo]),
         args: &Args<'_>,
-        fx: &mut Effects<Message>,
-    ) -> Submitted {
-        let how = match self.table.spec(header.command).flags.joined() {
-            Joined::Walk => return self.submit_walk(now, others, header, args, fx),
+        random: impl FnOnce() -> u64,
+    ) -> Result<Self, Ended> {
+        let how = match spec.flags.joined() {
+            Joined::Walk => return Self::of_walk(own, others, args),
             Joined::Sum => Joins::Sum,
             Joined::List => Joins::Lists,
-            Joined::Any => Joins::One(self.kernel.rng().next_u64()),
+            Joined::Any => Joins::One(random()),
             Joined::Ok => Joins::Quiet,
         };
         let nodes = [None].into_iter().chain(others.iter().copied().map(Some));
-        let parts = nodes.map(|node| words_of(node, args.iter_from(0)));
-        let parts: Vec<Words> = parts.collect();
-        self.submit_parts(now, header, (how, Vec::new()), &parts, fx)
+        let parts = nodes.map(|node| Words::new(node, args.iter_from(0)));
+        Ok(Self {
+            how,
+            places: Vec::new(),
+            parts: parts.collect(),
+        })
     }
 
-    fn submit_walk(
-        &mut self,
-        now: Now,
-        others: &[NodeNo],
-        header: &Header,
-        args: &Args<'_>,
-        fx: &mut Effects<Message>,
-    ) -> Submitted {
-        let own = self.links().and_then(|links| links.own());
+    fn of_walk(own: Option<NodeNo>, others: &[NodeNo], args: &Args<'_>) -> Result<Self, Ended> {
         let nodes: BTreeSet<NodeNo> = others.iter().copied().chain(own).collect();
         let text = args.get(1);
         let cursor = if text.is_empty() {
@@ -127,68 +123,87 @@ impl Front {
         } else {
             integer::parse_u64_lenient(text)
         };
-        let Some(cursor) = cursor else {
-            Reply::new(&mut fx.output, header.resp3).error(&Failure::INVALID_CURSOR);
-            return Submitted::Done;
-        };
-        let Some((step, cursor)) = find(&nodes, cursor) else {
-            // The cursor is invalid: nothing follows it.
-            let mut reply = Reply::new(&mut fx.output, header.resp3);
-            reply.array(2);
-            reply.bulk(b"0");
-            reply.array(0);
-            return Submitted::Done;
-        };
+        let cursor = cursor.ok_or(Ended::NoCursor)?;
+        let (step, cursor) = find(&nodes, cursor).ok_or(Ended::Over)?;
         let cursor = cursor.to_string();
         let mut words: Vec<&[u8]> = args.iter_from(0).collect();
         words[1] = cursor.as_bytes();
         let node = Some(step.at).filter(|no| Some(*no) != own);
-        let parts = [words_of(node, words.into_iter())];
-        self.submit_parts(now, header, (Joins::Walk(step), Vec::new()), &parts, fx)
-    }
-
-    /// Runs the parts of a request.
-    fn submit_parts(
-        &mut self,
-        now: Now,
-        header: &Header,
-        (how, places): (Joins, Vec<u32>),
-        parts: &[Words],
-        fx: &mut Effects<Message>,
-    ) -> Submitted {
-        let begun = self.splitting.on_request(header, how, places, parts.len());
-        for (part, (node, bytes, spans)) in begun.zip(parts) {
-            let args = Args::new(bytes, spans, &mut []);
-            let header = Header {
-                conn: self.jobs.begin(Job::Part(part), header.db, header.resp3),
-                key: 1,
-                hash: self.kernel.shard.key(args.get(1)).hash,
-                ..*header
-            };
-            match node {
-                Some(no) => {
-                    self.forward(*no, &header, &args);
-                }
-                None => self.run_words(now, &header, args, fx),
-            }
-        }
-        Submitted::Barrier
-    }
-
-    /// A part was answered.
-    pub(super) fn on_part(&mut self, part: Part, reply: Output, fx: &mut Effects<Message>) {
-        if let Some((header, whole)) = self.splitting.on_part(part, reply) {
-            self.deliver(header.conn, header.seq, &whole, fx);
-        }
+        Ok(Self {
+            how: Joins::Walk(step),
+            places: Vec::new(),
+            parts: vec![Words::new(node, words.into_iter())],
+        })
     }
 }
 
-/// A request of these words.
-fn words_of<'a>(node: Option<NodeNo>, words: impl Iterator<Item = &'a [u8]>) -> Words {
-    let (mut bytes, mut spans) = (Vec::new(), Vec::new());
-    for word in words {
-        spans.push((bytes.len() as u32, word.len() as u32));
-        bytes.extend_from_slice(word);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::connection::Connection;
+    use crate::front::testing::{id, info, with_args};
+    use rufous_base::WorkerId;
+
+    fn spec(name: &str) -> &'static Spec {
+        let table = crate::command::table();
+        table.spec(table.find(name.as_bytes()).expect("a command"))
     }
-    (node, bytes, spans)
+
+    /// The node of each part, and its words.
+    fn shown(parts: &Parts) -> Vec<(u16, String)> {
+        let all = parts.parts.iter().map(|part| {
+            let word = |(at, len): &Span| {
+                let bytes = &part.bytes[*at as usize..(at + len) as usize];
+                String::from_utf8_lossy(bytes).into_owned()
+            };
+            let words: Vec<_> = part.spans.iter().map(word).collect();
+            (part.node.map_or(0, |no| no.0), words.join(" "))
+        });
+        all.collect()
+    }
+
+    fn part(node: u16, words: &str) -> (u16, String) {
+        (node, words.to_owned())
+    }
+
+    #[test]
+    fn each_node_gets_its_keys() {
+        let header = Connection::new(id(0, 1), 1, info(), 0).header(0, false, None);
+        let heads = [Some(NodeNo(2)), None, Some(NodeNo(2))];
+        let keys = [1, 2, 3].map(|arg| ParsedKey {
+            db: 0,
+            arg,
+            hash: 0,
+            owner: WorkerId(0),
+        });
+        with_args(&[b"MGET", b"a", b"b", b"c"], |args| {
+            let parts = Parts::of_keys(spec("mget"), &header, (&heads, &keys), args);
+            assert_eq!(shown(&parts), [part(2, "MGET a c"), part(0, "MGET b")]);
+            assert_eq!(parts.places, [0, 1, 0]);
+        });
+    }
+
+    #[test]
+    fn a_request_about_all_keys_goes_to_all_nodes() {
+        let nodes = (Some(NodeNo(1)), &[NodeNo(2), NodeNo(3)][..]);
+        with_args(&[b"DBSIZE"], |args| {
+            let parts = Parts::of_all(spec("dbsize"), nodes, args, || 7);
+            let all = [0, 2, 3].map(|node| part(node, "DBSIZE"));
+            assert_eq!(shown(&parts.ok().expect("parts")), all);
+        });
+    }
+
+    #[test]
+    fn a_walk_is_at_one_node_at_a_time() {
+        let nodes = (Some(NodeNo(1)), &[NodeNo(2)][..]);
+        let walk = |cursor: &[u8]| {
+            with_args(&[b"SCAN", cursor], |args| {
+                let parts = Parts::of_all(spec("scan"), nodes, args, || 7);
+                parts.map(|parts| shown(&parts))
+            })
+        };
+        assert_eq!(walk(b"0"), Ok(vec![part(0, "SCAN 0")]));
+        assert_eq!(walk(b""), walk(b"0"));
+        assert_eq!(walk(b"x"), Err(Ended::NoCursor));
+    }
 }

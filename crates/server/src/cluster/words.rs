@@ -24,13 +24,13 @@ fn size_of_words<'a>(words: impl Iterator<Item = &'a [u8]>) -> usize {
     HEAD + words.map(|word| HEAD + word.len()).sum::<usize>()
 }
 
-pub(crate) fn size_of(args: &Args<'_>) -> usize {
+pub(crate) fn size_written(args: &Args<'_>) -> usize {
     size_of_words(args.iter_from(0))
 }
 
 /// Why a request cannot be forwarded to one node, if it cannot.
 pub(super) fn too_large(args: &Args<'_>, node: impl FnOnce() -> String) -> Option<Failure> {
-    let size = size_of(args);
+    let size = size_written(args);
     (size > MAX_WORDS).then(|| {
         format!("ERR a request of {size} bytes is too large to be forwarded (limit {MAX_WORDS} bytes); its key belongs to node {}; connect there, or with a cluster client where cluster-clients is set", node()).into()
     })
@@ -42,7 +42,7 @@ pub(super) fn part_too_large(
     heads: &[Option<NodeNo>],
     node: impl FnOnce(NodeNo) -> String,
 ) -> Option<Failure> {
-    if size_of(args) <= MAX_WORDS {
+    if size_written(args) <= MAX_WORDS {
         return None;
     }
     let mut sizes: BTreeMap<NodeNo, usize> = BTreeMap::new();
@@ -60,7 +60,7 @@ pub(super) fn part_too_large(
 
 /// The same for one that is sent to all nodes.
 pub(super) fn too_large_for_all(args: &Args<'_>) -> Option<Failure> {
-    let size = size_of(args);
+    let size = size_written(args);
     (size > MAX_WORDS).then(|| {
         format!("ERR a request of {size} bytes is too large to be forwarded to all nodes (limit {MAX_WORDS} bytes)").into()
     })
@@ -68,7 +68,7 @@ pub(super) fn too_large_for_all(args: &Args<'_>) -> Option<Failure> {
 
 /// The same for one that was to run here, and whose keys moved before it did.
 pub(super) fn too_large_by_now(args: &Args<'_>) -> Option<Failure> {
-    let size = size_of(args);
+    let size = size_written(args);
     (size > MAX_WORDS).then(|| {
         format!("TRYAGAIN The key moved to another node before execution, and a request of {size} bytes is too large to be forwarded (limit {MAX_WORDS} bytes): the reply to the next attempt names that node").into()
     })
@@ -76,7 +76,7 @@ pub(super) fn too_large_by_now(args: &Args<'_>) -> Option<Failure> {
 
 pub(crate) fn write(args: &Args<'_>) -> Bytes {
     let words: Vec<&[u8]> = args.iter_from(0).collect();
-    let mut bytes = Vec::with_capacity(size_of(args));
+    let mut bytes = Vec::with_capacity(size_written(args));
     rufous_resp::encode::request(&mut bytes, &words);
     bytes.into()
 }
@@ -119,7 +119,7 @@ mod tests {
         let mut big = vec![(1, vec![b'v'; 100_000])];
         let args = Args::new(b"SETx", &[(0, 3), (0, 0), (3, 1), (4, 0)], &mut big);
         let bytes = write(&args);
-        assert!(bytes.len() <= size_of(&args));
+        assert!(bytes.len() <= size_written(&args));
         let all: Vec<_> = args.iter_from(0).map(<[u8]>::to_vec).collect();
         assert_eq!(words_of(&bytes), Some(all));
     }

@@ -1,31 +1,32 @@
-//! Clients that wait in a blocking command.
+//! Replies that end the wait of a client in a blocking command.
 //!
-//! The kernel records which clients wait for which keys (`worker::waiting`), and the forwarding which
-//! of them wait at other nodes (`crates/cluster/src/forward/waits.rs`). This module keeps
-//! the connection's side: a waiting connection runs no other request, it is read within bounds so
-//! that its end is noticed, and it resumes when data arrives, on timeout, by `CLIENT UNBLOCK`, or
-//! when the node stops.
+//! The kernel records which clients wait for which keys (`worker::waiting`), the forwarding which of them
+//! wait at other nodes (`crates/cluster/src/forward/waits.rs`), and the connection that it does: it runs
+//! no other request, it is read within bounds so that its end is noticed, and it resumes when data
+//! arrives, on timeout, by `CLIENT UNBLOCK`, or when the node stops.
 
-use super::connection::Connection;
-use super::{Front, Message};
-use crate::cluster::jobs::is_job;
-use rufous_base::{Args, Close, ConnId, Effects, Now, Output};
+use rufous_base::Output;
 use rufous_cluster::forward::error_of;
-use rufous_cluster::serving::MayNot;
-use rufous_command::{Failure, Flags, Reply, Spec, blocking};
-use rufous_kernel::Header;
+use rufous_command::{Failure, Reply};
 use rufous_kernel::worker::WaitEnd;
 use rufous_wire::message::How;
 use std::borrow::Cow;
 
-/// A waiting client that has sent this many bytes is no longer read.
-const INPUT_WHILE_BLOCKED: usize = 64 << 10;
-
 /// The reply to a waiting client of another node when this node stops.
 const STOPPING: &str = "UNBLOCKED the node that has the key is shutting down";
-/// The reply to a client of another node where too many of them wait here.
+/// The end of a wait of a client of another node where too many of them wait here.
 const TOO_MANY: &str =
     "ERR too many clients of this node wait for data at the node that has the key: connect there";
+
+/// The end of a wait of another node where too many wait here.
+pub(crate) fn too_many() -> WaitEnd {
+    error(TOO_MANY)
+}
+
+/// The end of a wait of another node's client when this node stops.
+pub(super) fn stopping() -> WaitEnd {
+    error(STOPPING)
+}
 
 fn error(text: &'static str) -> WaitEnd {
     let mut out = Output::default();
@@ -36,148 +37,4 @@ fn error(text: &'static str) -> WaitEnd {
 /// The end of a wait in the kernel.
 pub(crate) fn end_of(how: How) -> WaitEnd {
     error_of(how).map_or(WaitEnd::TimedOut, error)
-}
-
-/// A client begins to wait. False if it is closed, or has stopped sending.
-fn begin(connection: Option<&mut Connection>, header: &Header, fx: &mut Effects<Message>) -> bool {
-    let Some(connection) = connection else {
-        return false;
-    };
-    if connection.closing || connection.ended {
-        fx.closes.push((connection.id, Close::Now));
-        return false;
-    }
-    connection.blocked = Some(header.seq);
-    fx.holds.push((connection.id, false));
-    true
-}
-
-impl Connection {
-    /// Whether it has sent as much as is read from a waiting client.
-    pub(super) fn has_sent_enough(&self) -> bool {
-        self.blocked.is_some() && self.held.len() > INPUT_WHILE_BLOCKED
-    }
-
-    /// The reply to its request `seq` is ready.
-    pub(super) fn unblock(&mut self, seq: u32) {
-        if self.blocked == Some(seq) {
-            self.blocked = None;
-        }
-    }
-}
-
-/// Clients of this node.
-impl Front {
-    /// Keeps the time until which a blocking command waits, wherever its keys are by then.
-    #[inline]
-    pub(crate) fn note_deadline(&mut self, now: Now, conn: ConnId, spec: &Spec, args: &Args<'_>) {
-        if spec.flags.has(Flags::BLOCKING)
-            && let Some(connection) = self.connections.get(conn)
-        {
-            connection.deadline_us = blocking::deadline_us(spec, args, now);
-        }
-    }
-
-    /// The client of a request begins to wait for data, here or at another node. False if it is
-    /// gone.
-    pub(crate) fn begin_wait(&mut self, header: &Header, fx: &mut Effects<Message>) -> bool {
-        begin(self.connections.get(header.conn), header, fx)
-    }
-
-    /// A request that was submitted to the kernel waits for data.
-    pub(super) fn on_waits(&mut self, header: &Header, fx: &mut Effects<Message>) {
-        if is_job(header.conn) {
-            return self.on_job_waits(header.conn);
-        }
-        self.forwarding.on_waits_here(header);
-        if !self.begin_wait(header, fx) {
-            self.kernel.end_wait(header.conn, WaitEnd::Gone);
-        }
-    }
-
-    /// The client is gone.
-    pub(super) fn end_wait_of_gone(&mut self, conn: ConnId) {
-        self.kernel.end_wait(conn, WaitEnd::Gone);
-        self.forwarding.on_gone(conn);
-    }
-
-    /// The client has stopped sending. A waiting client is then taken to be closed.
-    pub(super) fn on_ended(&mut self, conn: ConnId) {
-        let Some(connection) = self.connections.get(conn) else {
-            return;
-        };
-        connection.ended = true;
-        if connection.blocked.is_some() {
-            self.end_wait_of_gone(conn);
-            self.connections.close_now(conn);
-        } else {
-            self.connections.on_ended(conn);
-        }
-    }
-
-    /// `CLIENT UNBLOCK` for a client of this worker. Returns whether it waited.
-    pub(crate) fn end_wait_of(&mut self, now: Now, client_id: u64, with_error: bool) -> bool {
-        let mut all = self.connections.iter();
-        let found = all.find(|c| c.client_id == client_id && c.is_blocked());
-        let Some(conn) = found.map(|c| c.id) else {
-            return false;
-        };
-        let how = if with_error {
-            How::Unblocked
-        } else {
-            How::TimedOut
-        };
-        self.kernel.end_wait(conn, end_of(how)) || self.forwarding.on_end(now, conn, how)
-    }
-
-    /// A stopping node ends all waits for data.
-    pub(super) fn end_waits_to_stop(&mut self, now: Now, fx: &mut Effects<Message>) {
-        let stops = self.stopping || self.farewell.has_begun();
-        if stops {
-            self.forwarding.on_stops_soon();
-        }
-        while stops && !self.kernel.waiting_clients().is_empty() {
-            let conns: Vec<_> = self.kernel.waiting_clients().conns().collect();
-            for conn in conns {
-                let how = if is_job(conn) {
-                    error(STOPPING)
-                } else {
-                    end_of(How::Stops)
-                };
-                self.kernel.end_wait(conn, how);
-            }
-            self.settle_kernel(now, fx);
-        }
-    }
-}
-
-/// Clients of other nodes.
-impl Front {
-    /// A request of another node found no data.
-    fn on_job_waits(&mut self, conn: ConnId) {
-        let how = match self.jobs.asker(conn) {
-            None => Some(WaitEnd::TimedOut),
-            Some(asker) => self.serving.on_waits(&asker).map(|may_not| match may_not {
-                MayNot::Ended(how) => end_of(how),
-                MayNot::TooMany => error(TOO_MANY),
-            }),
-        };
-        if let Some(how) = how {
-            self.kernel.end_wait(conn, how);
-        }
-    }
-}
-
-/// Figures.
-impl Front {
-    /// Clients of this worker that wait for data, wherever it is.
-    pub(super) fn blocked_clients(&self) -> usize {
-        self.connections().filter(|c| c.is_blocked()).count()
-    }
-
-    /// Those of them that wait until a deadline.
-    pub(super) fn blocked_in_time(&self) -> usize {
-        let here = self.kernel.waiting_clients().in_time();
-        here.filter(|conn| !is_job(*conn)).count() + self.forwarding.in_time()
-    }
 }

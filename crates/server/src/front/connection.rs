@@ -1,15 +1,19 @@
 //! The state of one client connection.
 
-use super::bounds;
-use super::guesses::Turn;
+use super::guesses::{self, Guesses, Turn};
+use super::held::Held;
+use super::lookahead::ParsedKey;
+use super::replies::Replies;
 use super::transaction::Transaction;
-use rufous_base::limits::OUTPUT_HIGH_WATER;
-use rufous_base::{Backlog, BigArg, ConnId, ConnInfo, Output, Span, Until, WorkerId};
+use crate::cluster::door::Door;
+use rufous_base::limits::ROUTE_PATIENCE_US;
+use rufous_base::{Backlog, ConnId, ConnInfo, Now, Origin};
 use rufous_command::Table;
-use rufous_kernel::Batch;
+use rufous_kernel::Header;
 use rufous_mapping::NodeNo;
-use rufous_resp::request::RequestParser;
-use std::collections::VecDeque;
+
+/// A waiting client that has sent this many bytes is no longer read.
+const INPUT_WHILE_BLOCKED: usize = 64 << 10;
 
 /// Why a connection's requests are suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,43 +35,6 @@ pub enum Suspended {
     Guess { until_us: u64 },
 }
 
-/// Which replies the client wants (`CLIENT REPLY`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReplyMode {
-    #[default]
-    On,
-    Off,
-    /// Leave out the reply to the next request.
-    SkipNext,
-    /// Leave out the reply to this request, then answer again.
-    Skipping,
-}
-
-/// A reply in the order of requests, while an earlier one is pending.
-#[derive(Debug)]
-pub enum Slot {
-    /// Pending.
-    Waiting {
-        discard: bool,
-        /// The reply may be long: see [`super::bounds`].
-        long: bool,
-    },
-    /// Ready: the next `len` bytes of [`Connection::late`].
-    Late {
-        start: (usize, usize),
-        end: (usize, usize),
-    },
-    /// Ready out of order, from another worker.
-    Early(Box<Output>),
-}
-
-/// A request that was parsed but may not run yet.
-#[derive(Debug)]
-pub enum Deferred {
-    Request(Box<Batch>),
-    Malformed(String),
-}
-
 /// One client connection, at the worker that accepted it.
 #[derive(Debug)]
 pub struct Connection {
@@ -87,7 +54,6 @@ pub struct Connection {
     pub auth_failures: u32,
     /// Whether its next password may be checked; `None`: that was not asked yet.
     pub(crate) guess: Option<Turn>,
-    pub reply_mode: ReplyMode,
     pub no_evict: bool,
     pub no_touch: bool,
     /// At the redirecting port: it is served as at the plain one.
@@ -97,10 +63,6 @@ pub struct Connection {
     pub monitor: bool,
     /// The reply that ends the connection has been written.
     pub closing: bool,
-    /// Reply bytes written, or received from other workers, since the driver last sent any.
-    pub(super) unsent: usize,
-    /// Of replies from other workers that may be long: about the longest of the last few.
-    pub(super) long_reply: usize,
     /// What the driver was told last.
     pub(super) backlog: Backlog,
     pub last_command: Option<u16>,
@@ -109,16 +71,11 @@ pub struct Connection {
     /// When it last had more than one request pending; 0: never.
     pub(super) pipelined_us: u64,
 
-    pub parser: RequestParser,
-    /// Bytes of a request that is incomplete, or that may not run yet.
-    pub held: Vec<u8>,
-    /// How much of `held` has been parsed.
-    pub held_at: usize,
-    /// Requests that were parsed but may not run yet.
-    pub deferred: VecDeque<Deferred>,
+    /// What it has sent and cannot run yet.
+    pub held: Held,
     pub suspended: Option<Suspended>,
     /// How long its next request waits for a route to its keys.
-    pub(crate) way_until_us: Option<u64>,
+    way_until_us: Option<u64>,
     /// The number of the request that waits for data.
     pub(super) blocked: Option<u32>,
     /// When its last blocking command times out; `None`: never.
@@ -130,14 +87,7 @@ pub struct Connection {
     /// reference.
     pub(crate) is_far: bool,
 
-    /// Replies not yet sent, in request order; empty if all are sent.
-    pub slots: VecDeque<Slot>,
-    /// The number of the first slot's request.
-    pub first_seq: u32,
-    /// Replies that wait for earlier ones.
-    pub late: Output,
-    /// What the replies not yet written have to wait for after they are written.
-    until: Until,
+    pub replies: Replies,
 }
 
 impl Connection {
@@ -156,136 +106,36 @@ impl Connection {
             authenticated: false,
             auth_failures: 0,
             guess: None,
-            reply_mode: ReplyMode::On,
             no_evict: false,
             no_touch: false,
             crosses_slots: false,
             undoes: false,
             monitor: false,
             closing: false,
-            unsent: 0,
-            long_reply: OUTPUT_HIGH_WATER / 2,
             backlog: Backlog::default(),
             last_command: None,
             transaction: Transaction::default(),
             commands: 0,
             pipelined_us: 0,
-            parser: RequestParser::new(),
-            held: Vec::new(),
-            held_at: 0,
-            deferred: VecDeque::new(),
+            held: Held::default(),
             suspended: None,
             way_until_us: None,
             blocked: None,
             deadline_us: None,
             ended: false,
             is_far: false,
-            slots: VecDeque::new(),
-            first_seq: 0,
-            late: Output::default(),
-            until: Until::Logged,
+            replies: Replies::default(),
         }
-    }
-
-    /// The number that the next request gets.
-    pub fn next_seq(&self) -> u32 {
-        self.first_seq.wrapping_add(self.slots.len() as u32)
     }
 
     /// Whether nothing of its requests is pending: no reply, no request, no part of one, and no
     /// transaction.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.slots.is_empty()
+        self.replies.is_empty()
             && self.suspended.is_none()
-            && !self.holds_input()
+            && self.held.is_empty()
             && !self.is_blocked()
             && !self.transaction.is_open()
-    }
-
-    /// Heap bytes held for requests that are incomplete or may not run.
-    pub fn input_bytes(&self) -> usize {
-        self.held.capacity() + self.parser.held_bytes()
-    }
-
-    /// Takes the reply to request `seq` from another worker, and writes all replies that are now in
-    /// order to `out`.
-    pub fn complete(
-        &mut self,
-        seq: u32,
-        from: &Output,
-        start: (usize, usize),
-        end: (usize, usize),
-        out: &mut Output,
-    ) {
-        let place = seq.wrapping_sub(self.first_seq) as usize;
-        let Some(slot) = self.slots.get_mut(place) else {
-            debug_assert!(false, "a reply to a request that is not under way");
-            return;
-        };
-        let Slot::Waiting { discard, long } = *slot else {
-            debug_assert!(false, "a second reply to one request");
-            return;
-        };
-        let length = bounds::written_between(from, start, end);
-        if long {
-            self.long_reply = length.max(self.long_reply / 4 * 3);
-        }
-        let end = if discard { start } else { end };
-        if !discard {
-            self.unsent = self.unsent.saturating_add(length);
-        }
-        if place > 0 {
-            let mut early = Box::<Output>::default();
-            early.append_range(from, start, end);
-            *slot = Slot::Early(early);
-            return;
-        }
-        out.append_range(from, start, end);
-        self.pop_slot();
-        self.flush_ready(out);
-    }
-
-    fn flush_ready(&mut self, out: &mut Output) {
-        loop {
-            match self.slots.front() {
-                Some(Slot::Late { start, end }) => out.append_range(&self.late, *start, *end),
-                Some(Slot::Early(early)) => out.append_range(early, (0, 0), early.mark()),
-                Some(Slot::Waiting { .. }) | None => break,
-            }
-            self.pop_slot();
-        }
-        if self.slots.is_empty() {
-            self.late.clear();
-            self.late.bytes.shrink_to(64 * 1024);
-        }
-    }
-
-    fn pop_slot(&mut self) {
-        self.slots.pop_front();
-        self.first_seq = self.first_seq.wrapping_add(1);
-    }
-
-    /// A request is about to run whose reply waits for other nodes' copies as well as for the log.
-    pub(super) fn wait_for_copies(&mut self) {
-        self.until = Until::Passed;
-    }
-
-    /// Whether any of the replies not yet written waits for copies.
-    pub(super) fn waits_for_copies(&self) -> bool {
-        self.until == Until::Passed
-    }
-
-    /// What the replies just written wait for. `splits`: some replies wait for the log alone.
-    #[inline]
-    pub(super) fn take_until(&mut self, splits: bool) -> Until {
-        if !splits {
-            return Until::Passed;
-        }
-        let until = self.until;
-        if self.slots.is_empty() {
-            self.until = Until::Logged;
-        }
-        until
     }
 
     /// Whether it waits for data.
@@ -304,76 +154,109 @@ impl Connection {
     pub fn last_command_name(&self, table: &Table) -> &'static str {
         self.last_command.map_or("NULL", |id| table.spec(id).name)
     }
-}
+    /// It has sent something in this turn.
+    pub(super) fn on_received(&mut self, now: Now) {
+        self.last_active_us = now.mono_us;
+        if !self.replies.is_empty() {
+            self.pipelined_us = now.mono_us;
+        }
+        self.replies.on_sent();
+    }
 
-/// A request that was parsed from what a turn received.
-#[derive(Clone, Copy, Debug)]
-pub struct Parsed {
-    pub conn: ConnId,
-    /// Offset of the parsed slice, in the turn's buffer or in `Connection::held`.
-    pub base: usize,
-    pub held: bool,
-    /// The database selected when it was parsed.
-    pub db: u8,
-    pub spans: (u32, u32),
-    pub what: What,
-    /// It was preceded by `QUIET`, which is not among its arguments.
-    pub quiet: bool,
-    /// Index in [`Lookahead::big`], or `NO_BIG`.
-    pub big: u32,
-    /// Range in [`Lookahead::keys`].
-    pub keys: (u32, u32),
-}
+    /// It begins to wait for data with its request `seq`. False if it is closed, or has stopped sending.
+    pub(super) fn block(&mut self, seq: u32) -> bool {
+        let may = !self.closing && !self.ended;
+        self.blocked = may.then_some(seq).or(self.blocked);
+        may
+    }
 
-/// The target of a parsed request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    Command(u16),
-    /// Unknown command.
-    Unknown,
-    /// A container command with an unknown subcommand.
-    UnknownSub(u16),
-    WrongArity(u16),
-    /// `QUIET` before a command that changes no data.
-    NotQuiet(u16),
-    /// Not RESP; index in [`Lookahead::errors`].
-    Malformed(u32),
-}
+    /// The reply to its request `seq` is ready.
+    pub(super) fn unblock(&mut self, seq: u32) {
+        if self.blocked == Some(seq) {
+            self.blocked = None;
+        }
+    }
 
-pub const NO_BIG: u32 = u32::MAX;
+    /// Whether it has sent as much as is read from a waiting client.
+    pub(super) fn has_sent_enough(&self) -> bool {
+        self.blocked.is_some() && self.held.len() > INPUT_WHILE_BLOCKED
+    }
 
-/// A key of a parsed request.
-#[derive(Clone, Copy, Debug)]
-pub struct ParsedKey {
-    pub db: u8,
-    pub arg: u32,
-    pub hash: u32,
-    pub owner: WorkerId,
-}
+    /// How its requests for keys of other nodes are answered.
+    #[inline]
+    pub(crate) fn door(&self) -> Door {
+        match self.info.origin {
+            Origin::Redirected if !self.crosses_slots => Door::Redirecting,
+            _ => Door::Plain,
+        }
+    }
 
-/// Requests parsed ahead of execution; kept from turn to turn so that nothing is allocated.
-#[derive(Debug, Default)]
-pub struct Lookahead {
-    pub parsed: Vec<Parsed>,
-    /// The first of `parsed` that has not run.
-    pub next: usize,
-    pub spans: Vec<Span>,
-    pub keys: Vec<ParsedKey>,
-    pub found: Vec<(u8, u32)>,
-    pub big: Vec<Vec<BigArg>>,
-    pub errors: Vec<String>,
-    /// The last request may take long: it ends the batch, so that it is timed on its own.
-    pub alone: bool,
-}
+    /// The kernel's view of the next request.
+    #[inline]
+    pub(crate) fn header(
+        &self,
+        command: u16,
+        quiet: bool,
+        first_key: Option<&ParsedKey>,
+    ) -> Header {
+        Header {
+            conn: self.id,
+            client: self.client_id,
+            seq: self.replies.next_seq(),
+            command,
+            db: self.db,
+            resp3: self.resp3,
+            no_touch: self.no_touch,
+            quiet,
+            door: self.door().of_requests(),
+            key: first_key.map_or(0, |k| k.arg as u8),
+            hash: first_key.map_or(0, |k| k.hash),
+        }
+    }
 
-impl Lookahead {
-    pub fn clear(&mut self) {
-        self.parsed.clear();
-        self.next = 0;
-        self.spans.clear();
-        self.keys.clear();
-        self.big.clear();
-        self.errors.clear();
-        self.alone = false;
+    /// Whether a password waits before it is checked.
+    pub(super) fn holds_guess(&mut self, now: Now, guesses: &mut Guesses) -> Option<Suspended> {
+        if self.guess == Some(Turn::Now) {
+            return None;
+        }
+        let address = guesses::address_of(&self.info.peer)?;
+        let turn = guesses.on_attempt(now.mono_us, address);
+        let Turn::At(until_us) = turn else {
+            self.guess = Some(turn);
+            return None;
+        };
+        self.guess = Some(Turn::Now);
+        Some(Suspended::Guess { until_us })
+    }
+
+    /// No node may serve the keys of its next request now. Returns until when it waits for one that
+    /// does, if it has not waited long enough.
+    pub(crate) fn wait_for_way(&mut self, now: Now) -> Option<u64> {
+        let until_us = match self.way_until_us {
+            // A request behind one that waited in vain waits no longer than that one.
+            Some(until_us) if now.mono_us < until_us + ROUTE_PATIENCE_US => until_us,
+            _ => now.mono_us + ROUTE_PATIENCE_US,
+        };
+        self.way_until_us = Some(until_us);
+        (now.mono_us < until_us).then_some(until_us)
+    }
+
+    /// There is a way to the keys of its next request.
+    pub(crate) fn has_way(&mut self) {
+        self.way_until_us = None;
+    }
+
+    /// How many bytes may wait for it at the driver.
+    pub(super) fn wanted_backlog(&self) -> Backlog {
+        match (self.authenticated, self.monitor) {
+            (false, _) => Backlog::Stranger,
+            (true, true) => Backlog::Feed,
+            (true, false) => Backlog::Client,
+        }
+    }
+
+    /// Whether no reply and no request of it waits.
+    pub(super) fn is_answered(&self) -> bool {
+        self.replies.is_empty() && self.suspended.is_none()
     }
 }

@@ -1,7 +1,12 @@
 //! The connections of a worker: opened, found by their ids, and closed once nothing is left to reply.
 
-use super::connection::Connection;
-use rufous_base::{Backlog, Close, ConnId, ConnInfo, Effects, Now, WorkerId};
+use super::connection::{Connection, Suspended};
+use super::outbox::Place;
+use super::replies::{Mark, Written};
+use rufous_base::{Args, Backlog, Close, ConnId, ConnInfo, Effects, Now, Until};
+use rufous_cluster::forward::Forwarding;
+use rufous_command::{Flags, Spec, Table, blocking};
+use rufous_kernel::{Header, Submitted};
 
 /// See the module's description.
 #[derive(Debug, Default)]
@@ -13,8 +18,38 @@ pub(crate) struct Connections {
     ended: Vec<ConnId>,
     closes: Vec<(ConnId, Close)>,
     backlogs: Vec<(ConnId, Backlog)>,
-    drains: Vec<ConnId>,
+    /// Connections that are not read for now.
+    holds: Vec<(ConnId, bool)>,
     idle_closes: Vec<ConnId>,
+    /// Connections that are suspended.
+    suspended: usize,
+    /// Some replies wait for the log alone.
+    splits: bool,
+}
+
+/// What suspended connections may wait for.
+pub(super) struct Awaited<'a> {
+    pub(super) now: Now,
+    /// Clients are paused.
+    pub(super) is_paused: bool,
+    pub(super) forwarding: &'a Forwarding,
+}
+
+impl Awaited<'_> {
+    /// Whether the reason to suspend a connection is gone.
+    fn is_over(&self, connection: &Connection, why: Suspended) -> bool {
+        match why {
+            Suspended::Barrier => connection.replies.is_empty(),
+            Suspended::TooManyInFlight => connection.replies.has_room(),
+            Suspended::Paused => !self.is_paused,
+            Suspended::Unsent => connection.replies.is_sent(),
+            Suspended::Crowded(no) => self.forwarding.has_room(no),
+            Suspended::NoWay { news, until_us } => {
+                news != self.forwarding.news() || self.now.mono_us >= until_us
+            }
+            Suspended::Guess { until_us } => self.now.mono_us >= until_us,
+        }
+    }
 }
 
 /// Inputs.
@@ -25,9 +60,9 @@ impl Connections {
         now: Now,
         id: ConnId,
         info: ConnInfo,
-        (worker, workers): (WorkerId, usize),
+        place: Place,
     ) -> &mut Connection {
-        let client_id = self.seen * workers as u64 + u64::from(worker.0) + 1;
+        let client_id = self.seen * place.workers as u64 + u64::from(place.own.0) + 1;
         self.seen += 1;
         if id.index() >= self.places.len() {
             self.places.resize_with(id.index() + 1, || None);
@@ -39,7 +74,9 @@ impl Connections {
     /// A connection was closed. Returns what was left of it.
     pub(super) fn on_closed(&mut self, id: ConnId) -> Option<Box<Connection>> {
         let place = self.places.get_mut(id.index())?;
-        place.take_if(|connection| connection.id == id)
+        let closed = place.take_if(|connection| connection.id == id)?;
+        self.suspended -= usize::from(closed.suspended.is_some());
+        Some(closed)
     }
 
     /// A client has stopped sending.
@@ -50,7 +87,7 @@ impl Connections {
     /// Everything that was written to a connection has been sent.
     pub(super) fn on_drained(&mut self, id: ConnId) {
         if let Some(connection) = self.get(id) {
-            connection.unsent = 0;
+            connection.replies.on_sent();
         }
     }
 
@@ -58,7 +95,7 @@ impl Connections {
     pub(super) fn close_after_reply(&mut self, id: ConnId) {
         if let Some(connection) = self.get(id) {
             connection.closing = true;
-            if connection.slots.is_empty() {
+            if connection.replies.is_empty() {
                 self.closes.push((id, Close::AfterReplies));
             }
         }
@@ -87,7 +124,7 @@ impl Connections {
             let Some(connection) = find(places, id).filter(|c| !c.closing) else {
                 return false;
             };
-            let answered = connection.slots.is_empty() && connection.suspended.is_none();
+            let answered = connection.is_answered();
             if answered {
                 connection.closing = true;
                 closes.push((id, Close::AfterReplies));
@@ -96,9 +133,9 @@ impl Connections {
         });
     }
 
-    /// Has the driver say when everything that was written to a connection is sent.
-    pub(super) fn drain(&mut self, id: ConnId) {
-        self.drains.push(id);
+    /// A client that waits for data has sent enough.
+    pub(super) fn stop_reading(&mut self, id: ConnId) {
+        self.holds.push((id, true));
     }
 
     /// Tells the driver how many bytes may wait for a connection, if that has changed.
@@ -125,11 +162,194 @@ impl Connections {
     }
 }
 
+/// Requests and replies.
+impl Connections {
+    /// Whether some replies wait for the log alone, and others for copies as well. Until that is known,
+    /// all do the latter.
+    #[inline]
+    pub(super) fn on_splits(&mut self, splits: bool) {
+        if self.splits != splits {
+            self.splits = splits;
+            let all = self.iter_mut();
+            all.for_each(|connection| connection.replies.wait_for_copies());
+        }
+    }
+
+    #[inline]
+    pub(super) fn splits(&self) -> bool {
+        self.splits
+    }
+
+    /// The reply to the request about to run waits for other nodes' copies as well as for the log.
+    pub(super) fn wait_for_copies(&mut self, id: ConnId) {
+        if let Some(connection) = self.get(id) {
+            connection.replies.wait_for_copies();
+        }
+    }
+
+    /// The bytes written since `start` are replies to a client.
+    #[inline]
+    pub(super) fn write<M>(&mut self, id: ConnId, start: Mark, fx: &mut Effects<M>) {
+        if !self.splits {
+            return fx.write(id, start);
+        }
+        let connection = self.get(id);
+        let until = connection.map_or(Until::Passed, |c| c.replies.take_until(true));
+        fx.write_until(id, start, until);
+    }
+
+    /// A request has run: puts the reply, written since `mark` or still pending, in its place.
+    pub(super) fn on_submitted<M>(
+        &mut self,
+        id: ConnId,
+        submitted: Submitted,
+        table: &Table,
+        mark: Mark,
+        fx: &mut Effects<M>,
+    ) {
+        let Some(connection) = find(&mut self.places, id) else {
+            return;
+        };
+        let (last, is_far) = (connection.last_command, &mut connection.is_far);
+        let is_long = || {
+            let may_be = last.is_some_and(|id| may_answer_long(table.spec(id)));
+            std::mem::take(is_far) || may_be
+        };
+        let replies = &mut connection.replies;
+        if let Some(why) = replies.on_submitted(submitted, is_long, mark, &mut fx.output) {
+            self.suspend(id, why, fx);
+        }
+    }
+
+    /// Takes the reply to a request that was pending, and writes those that are in order now.
+    pub(super) fn on_reply<M>(
+        &mut self,
+        id: ConnId,
+        seq: u32,
+        reply: Written<'_>,
+        fx: &mut Effects<M>,
+    ) {
+        let Some(connection) = find(&mut self.places, id) else {
+            return;
+        };
+        connection.unblock(seq);
+        let at = fx.output.mark();
+        let replies = &mut connection.replies;
+        replies.on_reply(seq, reply, &mut fx.output);
+        fx.write_until(id, at, replies.take_until(self.splits));
+        if connection.closing && connection.replies.is_empty() {
+            fx.closes.push((id, Close::AfterReplies));
+        }
+        if connection.suspended.is_none()
+            && let Some(why) = connection.replies.excess()
+        {
+            self.suspend(id, why, fx);
+        }
+    }
+
+    /// Runs no request of a connection for now.
+    pub(crate) fn suspend<M>(&mut self, id: ConnId, why: Suspended, fx: &mut Effects<M>) {
+        let Some(connection) = find(&mut self.places, id) else {
+            return;
+        };
+        if connection.suspended.is_none() {
+            self.suspended += 1;
+            fx.holds.push((id, true));
+        }
+        set(connection, why, fx);
+    }
+
+    /// Resumes connections whose reason to wait is gone.
+    pub(super) fn resume<M>(
+        &mut self,
+        awaited: &Awaited<'_>,
+        resumed: &mut Vec<ConnId>,
+        fx: &mut Effects<M>,
+    ) {
+        if self.suspended == 0 {
+            return;
+        }
+        for connection in self.places.iter_mut().flatten() {
+            let is_over = |why: &Suspended| awaited.is_over(connection, *why);
+            if connection.suspended.filter(is_over).is_none() {
+                continue;
+            }
+            if let Some(why) = connection.replies.excess() {
+                set(connection, why, fx);
+                continue;
+            }
+            connection.suspended = None;
+            self.suspended -= 1;
+            fx.holds.push((connection.id, false));
+            resumed.push(connection.id);
+        }
+    }
+
+    /// Keeps the time until which a blocking command waits, wherever its keys are by then.
+    #[inline]
+    pub(crate) fn note_deadline(&mut self, now: Now, id: ConnId, spec: &Spec, args: &Args<'_>) {
+        if spec.flags.has(Flags::BLOCKING)
+            && let Some(connection) = self.get(id)
+        {
+            connection.deadline_us = blocking::deadline_us(spec, args, now);
+        }
+    }
+
+    /// The client of a request begins to wait for data, and is read within bounds. False if it is gone.
+    pub(crate) fn block<M>(&mut self, header: &Header, fx: &mut Effects<M>) -> bool {
+        let Some(connection) = self.get(header.conn) else {
+            return false;
+        };
+        let may = connection.block(header.seq);
+        if may {
+            fx.holds.push((header.conn, false));
+        } else {
+            fx.closes.push((header.conn, Close::Now));
+        }
+        may
+    }
+}
+
+/// A connection waits, for another reason than before.
+fn set<M>(connection: &mut Connection, why: Suspended, fx: &mut Effects<M>) {
+    connection.suspended = Some(why);
+    if why == Suspended::Unsent {
+        fx.drains.push(connection.id);
+    }
+}
+
+/// Whether a command's reply may be as long as its key's value. Large strings are sent by
+/// reference, so `GET` does not count.
+fn may_answer_long(spec: &Spec) -> bool {
+    spec.flags.has(Flags::READONLY) && !spec.flags.has(Flags::FAST)
+}
+
 /// Outputs.
 impl Connections {
+    /// The connections of clients, not those that the process itself opened.
+    pub(super) fn clients(&self) -> impl Iterator<Item = &Connection> {
+        self.iter().filter(|c| !c.info.is_internal())
+    }
+
+    /// Clients that wait for data, wherever it is.
+    pub(super) fn blocked(&self) -> usize {
+        self.iter().filter(|c| c.is_blocked()).count()
+    }
+
+    /// Connections with an open `BEGIN` transaction.
+    pub(super) fn begun(&self) -> usize {
+        self.iter().filter(|c| c.transaction.is_begun()).count()
+    }
+
+    /// Connections that are suspended.
+    #[cfg(test)]
+    pub(super) fn suspended(&self) -> usize {
+        self.suspended
+    }
+
     /// The connection, unless it is closed or its slot was reused.
     #[inline]
-    pub(super) fn get(&mut self, id: ConnId) -> Option<&mut Connection> {
+    pub(crate) fn get(&mut self, id: ConnId) -> Option<&mut Connection> {
         find(&mut self.places, id)
     }
 
@@ -150,8 +370,8 @@ impl Connections {
 
     /// What else the driver has to know.
     pub(super) fn take_notes<M>(&mut self, fx: &mut Effects<M>) {
+        fx.holds.append(&mut self.holds);
         fx.backlogs.append(&mut self.backlogs);
-        fx.drains.append(&mut self.drains);
     }
 }
 
@@ -164,98 +384,4 @@ fn find(places: &mut [Option<Box<Connection>>], id: ConnId) -> Option<&mut Conne
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::connection::{Slot, Suspended};
-    use super::*;
-    use rufous_base::Origin;
-
-    const WAITING: Slot = Slot::Waiting {
-        discard: false,
-        long: false,
-    };
-
-    fn id(slot: u32, generation: u32) -> ConnId {
-        ConnId { slot, generation }
-    }
-
-    fn open(all: &mut Connections, id: ConnId) -> u64 {
-        let place = (WorkerId(1), 4);
-        let info = ConnInfo {
-            peer: String::new(),
-            local: String::new(),
-            is_local: true,
-            origin: Origin::Client,
-            certificate: None,
-        };
-        all.on_opened(Now::default(), id, info, place).client_id
-    }
-
-    fn closes(all: &mut Connections) -> Vec<(ConnId, Close)> {
-        let mut fx = Effects::<()>::default();
-        all.take_closes(&mut fx);
-        fx.closes
-    }
-
-    #[test]
-    fn a_reused_slot_is_another_connection() {
-        let mut all = Connections::default();
-        assert_eq!(open(&mut all, id(2, 1)), 2);
-        assert!(all.get(id(2, 2)).is_none() && all.get(id(0, 1)).is_none());
-        assert!(all.on_closed(id(2, 2)).is_none());
-        assert!(all.on_closed(id(2, 1)).is_some());
-        assert_eq!(open(&mut all, id(2, 2)), 6, "in steps of the workers");
-        assert!(all.get(id(2, 1)).is_none() && all.get(id(2, 2)).is_some());
-        all.close_now(id(2, 1));
-        assert_eq!(closes(&mut all), []);
-    }
-
-    #[test]
-    fn a_connection_with_a_pending_reply_is_closed_at_once_or_later() {
-        let mut all = Connections::default();
-        for slot in 0..3 {
-            open(&mut all, id(slot, 1));
-        }
-        all.get(id(0, 1)).expect("open").slots.push_back(WAITING);
-        all.get(id(1, 1)).expect("open").slots.push_back(WAITING);
-        all.close_after_reply(id(0, 1));
-        all.close_now(id(1, 1));
-        all.close_after_reply(id(2, 1));
-        let now = [(id(1, 1), Close::Now), (id(2, 1), Close::AfterReplies)];
-        assert_eq!(closes(&mut all), now);
-        assert!(all.iter().all(|connection| connection.closing));
-    }
-
-    #[test]
-    fn an_ended_client_gets_its_replies_first() {
-        let mut all = Connections::default();
-        open(&mut all, id(0, 1));
-        let connection = all.get(id(0, 1)).expect("open");
-        connection.slots.push_back(WAITING);
-        connection.suspended = Some(Suspended::Barrier);
-        all.on_ended(id(0, 1));
-        all.close_ended();
-        all.get(id(0, 1)).expect("open").slots.clear();
-        all.close_ended();
-        assert_eq!(closes(&mut all), [], "it is suspended");
-        all.get(id(0, 1)).expect("open").suspended = None;
-        all.close_ended();
-        assert_eq!(closes(&mut all), [(id(0, 1), Close::AfterReplies)]);
-        all.close_ended();
-        assert_eq!(closes(&mut all), [], "only once");
-    }
-
-    #[test]
-    fn the_driver_hears_of_a_backlog_when_it_changes() {
-        let mut all = Connections::default();
-        open(&mut all, id(0, 1));
-        let mut fx = Effects::<()>::default();
-        all.renew_backlog(id(0, 1));
-        all.authenticate_all();
-        all.authenticate_all();
-        all.drain(id(0, 1));
-        all.take_notes(&mut fx);
-        let kinds = [Backlog::Stranger, Backlog::Client];
-        assert_eq!(fx.backlogs, kinds.map(|kind| (id(0, 1), kind)));
-        assert_eq!(fx.drains, [id(0, 1)]);
-    }
-}
+mod tests;

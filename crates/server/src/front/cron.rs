@@ -1,8 +1,8 @@
-//! Periodic work between requests: expiry, eviction, compaction, closing idle clients.
+//! When periodic work is due between requests: expiry, eviction, compaction, closing idle clients.
 
-use super::local::Local;
-use super::{Front, Message};
-use rufous_base::{Effects, Now};
+use super::connections::Connections;
+use rufous_base::{ConnId, Effects, Now, WorkerId};
+use std::fmt::Display;
 
 /// Period of a worker's maintenance, in microseconds.
 const PERIOD_US: u64 = 100_000;
@@ -15,14 +15,14 @@ const WAITING_PERIOD_US: u64 = 10_000;
 /// Keys that expire in one step: few enough not to delay requests. While more are due there is a
 /// step in every turn, so that requests and expiry alternate and a million keys are removed within
 /// about a second.
-const EXPIRE_BUDGET: usize = 128;
+pub(super) const EXPIRE_BUDGET: usize = 128;
 
 /// Budget of one step, about in microseconds, for work that commands on large collections have
 /// left.
-const SWEEP_BUDGET: usize = 128;
+pub(super) const SWEEP_BUDGET: usize = 128;
 
 /// Records that one step of compaction may move.
-const MAINTAIN_BUDGET: usize = 128;
+pub(super) const MAINTAIN_BUDGET: usize = 128;
 
 /// Times of the last maintenance steps.
 #[derive(Debug, Default)]
@@ -32,6 +32,8 @@ pub(crate) struct Cron {
     idle_checked_us: u64,
     /// Writes of lattice keys are refused, as clocks lead too far.
     clocks_lead: bool,
+    /// Active expiry is off (`DEBUG SET-ACTIVE-EXPIRE`).
+    keeps_expired: bool,
     sample: Sample,
 }
 
@@ -52,119 +54,159 @@ impl Cron {
     pub(crate) fn set_wake_us(&mut self, at: u64) {
         self.wake_us = at;
     }
-}
 
-impl Front {
-    pub(super) fn on_tick(&mut self, now: Now, fx: &mut Effects<Message>) {
-        if self.pause.is_active() && now.mono_us >= self.pause.until_us {
-            Local { front: self }.end_pause();
+    /// Has the driver wake the worker earlier, if this is earlier.
+    pub(super) fn wake_by<M>(&mut self, at: u64, fx: &mut Effects<M>) {
+        if at < self.wake_us {
+            self.wake_us = at;
+            fx.wake_at_us = Some(at);
         }
-        // Nothing may change before the log has begun.
-        let may_change = !self.durability.loading;
-        self.kernel.end_due_waits(now);
-        let expiring =
-            may_change && self.expire && self.kernel.shard.expire_step(now, EXPIRE_BUDGET);
-        let evicting = may_change && self.kernel.evict_step(now);
-        // Expiry and eviction make the holes that compaction fills: so compaction runs after them.
-        let tidying = !expiring && !evicting && self.kernel.maintain_step(MAINTAIN_BUDGET);
-        let sweeping = self.kernel.shard.sweep_step(SWEEP_BUDGET);
-        self.drop_idle_clients(now);
-        self.end_long_transactions(now);
-        self.look_at_clocks(now);
-        self.sample(now);
-        let period = match (expiring || evicting, tidying || sweeping) {
-            (true, _) => 0,
-            (false, true) => TIDY_PERIOD_US,
-            (false, false) => PERIOD_US,
-        };
-        self.publish_memory();
-        self.tick_durability(now, fx);
-        self.tick_peers(now, fx);
-        self.give_up_others(now, fx);
-        let waits = self.kernel.waits_to_act();
-        let period = period.min(if waits { WAITING_PERIOD_US } else { period });
-        self.answer_board();
-        self.cron.wake_us = now.mono_us + period;
-        fx.wake_at_us = Some(self.cron.wake_us);
     }
 
-    /// Schedules the next tick, early enough to end a pause or a wait for data in time.
-    pub(super) fn wake_in_time(&mut self, now: Now, fx: &mut Effects<Message>) {
-        let mut wake = match self.cron.wake_us {
+    /// Switches active expiry on or off.
+    pub(super) fn expire(&mut self, expires: bool) {
+        self.keeps_expired = !expires;
+    }
+
+    /// Whether keys that are due are removed between requests.
+    pub(super) fn expires(&self) -> bool {
+        !self.keeps_expired
+    }
+
+    /// A tick ends; the next one is in so many microseconds.
+    pub(super) fn on_tick<M>(&mut self, now: Now, period_us: u64, fx: &mut Effects<M>) {
+        self.wake_us = now.mono_us + period_us;
+        fx.wake_at_us = Some(self.wake_us);
+    }
+
+    /// A step ends, and the next tick may be needed earlier, at one of these times.
+    pub(super) fn on_step<M>(
+        &mut self,
+        now: Now,
+        times: impl IntoIterator<Item = u64>,
+        fx: &mut Effects<M>,
+    ) {
+        let next = match self.wake_us {
             0 => now.mono_us + PERIOD_US,
             wake => wake,
         };
-        if self.pause.is_active() {
-            wake = wake.min(self.pause.until_us.max(now.mono_us));
-        }
-        if let Some(at) = self.kernel.waiting_clients().next_deadline_us() {
-            wake = wake.min(at.max(now.mono_us));
-        }
-        if let Some(at) = self.farewell.wake_us(now, &self.connections) {
-            wake = wake.min(at);
-        }
-        if let Some(at) = self.forwarding.wake_us() {
-            wake = wake.min(at.max(now.mono_us));
-        }
-        if wake != self.cron.wake_us {
-            self.cron.wake_us = wake;
+        let wake = times.into_iter().fold(next, u64::min);
+        if wake != self.wake_us {
+            self.wake_us = wake;
             fx.wake_at_us = Some(wake);
         }
     }
 
-    /// Closes connections that have been idle for longer than `timeout`.
-    fn drop_idle_clients(&mut self, now: Now) {
-        let timeout_us = self.config.timeout_s * 1_000_000;
-        if timeout_us == 0 || now.mono_us < self.cron.idle_checked_us + 1_000_000 {
-            return;
+    /// Clients that have been idle for longer than `timeout_s`, once a second.
+    pub(super) fn idle(&mut self, now: Now, timeout_s: u64, all: &Connections) -> Vec<ConnId> {
+        let timeout_us = timeout_s * 1_000_000;
+        if timeout_us == 0 || now.mono_us < self.idle_checked_us + 1_000_000 {
+            return Vec::new();
         }
-        self.cron.idle_checked_us = now.mono_us;
-        let idle = self.connections.iter().filter(|c| {
-            !c.info.is_internal()
-                && !c.monitor
-                && !c.is_blocked()
-                && now.mono_us.saturating_sub(c.last_active_us) > timeout_us
+        self.idle_checked_us = now.mono_us;
+        let idle = all.clients().filter(|c| {
+            let idle_us = now.mono_us.saturating_sub(c.last_active_us);
+            !c.monitor && !c.is_blocked() && idle_us > timeout_us
         });
-        let idle: Vec<_> = idle.map(|c| c.id).collect();
-        idle.into_iter()
-            .for_each(|id| self.connections.close_now(id));
+        idle.map(|c| c.id).collect()
     }
 
     /// Logs when clocks begin to lead too far for writes of lattice keys, and when they no longer do.
-    fn look_at_clocks(&mut self, now: Now) {
-        let excess = self.kernel.clocks_lead(now);
-        if excess.is_some() == self.cron.clocks_lead {
+    pub(super) fn on_clocks(&mut self, worker: WorkerId, excess: Option<impl Display>) {
+        if excess.is_some() == self.clocks_lead {
             return;
         }
-        self.cron.clocks_lead = excess.is_some();
-        let worker = self.id().0;
+        self.clocks_lead = excess.is_some();
+        let worker = worker.0;
         match excess {
             Some(why) => tracing::error!(worker, "{why}"),
             None => tracing::info!(worker, "clocks agree again: lattice keys are written"),
         }
     }
 
-    fn sample(&mut self, now: Now) {
-        let sample = &mut self.cron.sample;
+    /// So many commands have run since the start, or since statistics were reset.
+    pub(super) fn on_commands(&mut self, now: Now, commands: impl FnOnce() -> u64) {
+        let sample = &mut self.sample;
         let elapsed = now.mono_us.saturating_sub(sample.at_us);
         if elapsed < 1_000_000 {
             return;
         }
-        let commands = self.kernel.stats().iter().map(|s| s.calls).sum::<u64>();
+        let commands = commands();
         sample.per_second = (commands - sample.commands.min(commands)) * 1_000_000 / elapsed;
         sample.commands = commands;
         sample.at_us = now.mono_us;
     }
 
     /// Commands per second, over about the last second.
-    pub fn commands_per_second(&self) -> u64 {
-        self.cron.sample.per_second
+    pub(super) fn per_second(&self) -> u64 {
+        self.sample.per_second
+    }
+}
+
+/// The time until the next tick, where work is left that must not delay requests.
+pub(super) fn period_us(removes: bool, tidies: bool, waits: bool) -> u64 {
+    let period_us = match (removes, tidies) {
+        (true, _) => 0,
+        (false, true) => TIDY_PERIOD_US,
+        (false, false) => PERIOD_US,
+    };
+    period_us.min(if waits { WAITING_PERIOD_US } else { period_us })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outbox::Place;
+    use super::super::testing::{id, info};
+    use super::*;
+
+    fn at(mono_us: u64) -> Now {
+        Now {
+            mono_us,
+            ..Now::default()
+        }
     }
 
-    /// Publishes this worker's memory usage to the other workers.
-    pub(crate) fn publish_memory(&self) -> usize {
-        let bytes = self.kernel.memory().total();
-        self.shared.memory_changed(self.id().index(), bytes);
-        bytes
+    #[test]
+    fn the_driver_hears_of_an_earlier_tick_once() {
+        let (mut cron, mut fx) = (Cron::default(), Effects::<()>::default());
+        cron.on_step(at(5), [], &mut fx);
+        assert_eq!(fx.wake_at_us.take(), Some(5 + PERIOD_US));
+        cron.on_step(at(6), [900], &mut fx);
+        assert_eq!((cron.wake_us(), fx.wake_at_us.take()), (900, Some(900)));
+        cron.on_step(at(7), [950], &mut fx);
+        assert_eq!(fx.wake_at_us.take(), None);
+        cron.on_tick(at(900), period_us(false, true, false), &mut fx);
+        assert_eq!(fx.wake_at_us.take(), Some(900 + TIDY_PERIOD_US));
+        cron.wake_by(2000, &mut fx);
+        assert_eq!(fx.wake_at_us, None);
+    }
+
+    #[test]
+    fn clients_that_do_nothing_are_idle_and_others_are_not() {
+        let (mut cron, mut all) = (Cron::default(), Connections::default());
+        let place = Place {
+            own: WorkerId(0),
+            workers: 1,
+        };
+        for slot in 0..3 {
+            all.on_opened(at(1_000_000), id(slot, 1), info(), place);
+        }
+        all.get(id(1, 1)).expect("open").monitor = true;
+        all.get(id(2, 1)).expect("open").last_active_us = 3_000_000;
+        assert_eq!(cron.idle(at(4_000_001), 0, &all), []);
+        assert_eq!(cron.idle(at(4_000_001), 3, &all), [id(0, 1)]);
+        assert_eq!(cron.idle(at(4_900_000), 1, &all), [], "once a second");
+    }
+
+    #[test]
+    fn the_rate_of_commands_is_that_of_the_last_second() {
+        let mut cron = Cron::default();
+        cron.on_commands(at(1_000_000), || 50);
+        cron.on_commands(at(1_500_000), || panic!("too early"));
+        cron.on_commands(at(3_000_000), || 250);
+        assert_eq!(cron.per_second(), 100);
+        // Statistics were reset.
+        cron.on_commands(at(4_000_000), || 30);
+        assert_eq!(cron.per_second(), 0);
     }
 }

@@ -1,31 +1,36 @@
-//! The front's part in durability: replies wait for the log, requests wait for loading, save orders
-//! of commands go to the kernel's keeper, and its results go to commands, metrics and the process
-//! log.
+//! A worker's part in durability: when its data is loaded, which orders of commands for saves are under
+//! way at the worker that coordinates saves, and what the node still saves before it stops. The log and
+//! the snapshots are the kernel's.
 
-use super::connection::{Connection, Slot};
-use super::durable_info::{fill, note_loaded, pinned, settings};
-use super::persistence::{Asked, PersistenceInfo, SaveAnswer, SaveOrder};
+use super::durable_info::{fill, note_loaded, pinned, settings, why_no_save};
+use super::orders::{Asked, Orders, SaveAnswer, SaveOrder};
+use super::persistence::{COORDINATOR, PersistenceInfo};
+use super::shared::Shared;
 use super::slices::Slices;
-use super::{Front, Message};
 use crate::config::Config;
-use rufous_base::disk::DiskDone;
-use rufous_base::{Effects, NodeEffect, Now, Until};
-use rufous_kernel::Unwritable;
+use rufous_base::{NodeEffect, Now, Until, WorkerId};
+use rufous_command::DataCommands;
 use rufous_kernel::durable::Event;
 use rufous_kernel::durable::keeper::{self, Purpose};
 use rufous_kernel::worker::{LogState, SaveRefused};
+use rufous_kernel::{Unwritable, Worker};
 
-/// The state of this module.
-#[derive(Debug, Default)]
-pub(super) struct Durability {
+type Kernel = Worker<DataCommands>;
+
+/// See the module's description.
+#[derive(Debug)]
+pub(crate) struct Durability {
+    own: WorkerId,
+    /// Orders of commands, and their answers.
+    pub(crate) orders: Orders,
+    pub(crate) info: PersistenceInfo,
+    wanted: Wanted,
     begun: bool,
     /// Data is being loaded; no client is served yet.
-    pub(super) loading: bool,
+    loading: bool,
     loading_began_us: u64,
     /// There is a data folder.
     folder: bool,
-    /// This worker coordinates saves.
-    coordinates: bool,
     slices: Slices,
     /// Orders that wait for the save in progress, and for the next one.
     waiting: Vec<Asked>,
@@ -40,6 +45,14 @@ pub(super) struct Durability {
     stop_save: StopSave,
 }
 
+/// What the settings want of durability.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wanted {
+    log: bool,
+    /// Snapshots by themselves, and so one before the node stops.
+    saves: bool,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum StopSave {
     #[default]
@@ -48,277 +61,288 @@ enum StopSave {
     Over,
 }
 
-impl Front {
-    /// Has the kernel load the data from disk, at the first step.
-    #[inline]
-    pub(super) fn begin_durability(&mut self, now: Now) {
-        if !self.durability.begun {
-            self.begin_loading(now);
+/// What an event of the kernel means for the rest of the front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loaded {
+    Nothing,
+    /// This worker has loaded its data.
+    All,
+    /// The node cannot start.
+    Never,
+    /// What waits until this will never be committed.
+    Lost(Until),
+}
+
+/// Start.
+impl Durability {
+    pub(super) fn new(own: WorkerId) -> Self {
+        Self {
+            own,
+            orders: Orders::new(own),
+            info: PersistenceInfo::default(),
+            wanted: Wanted::default(),
+            begun: false,
+            loading: false,
+            loading_began_us: 0,
+            folder: false,
+            slices: Slices::default(),
+            waiting: Vec::new(),
+            next: Vec::new(),
+            sealing: Vec::new(),
+            switching: Vec::new(),
+            told_bytes: 0,
+            stop_save: StopSave::default(),
         }
     }
 
-    #[cold]
-    fn begin_loading(&mut self, now: Now) {
-        self.durability.begun = true;
-        self.await_declared();
-        if !self.config.folder {
-            return self.begin_declaring();
+    /// Applies settings.
+    pub(super) fn configure(&mut self, config: &Config, kernel: &mut Kernel) {
+        self.wanted = Wanted {
+            log: config.appendonly,
+            saves: !config.save.is_empty(),
+        };
+        if self.folder {
+            kernel.configure_durability(settings(config));
         }
-        self.durability.loading = true;
-        self.durability.loading_began_us = now.mono_us;
-        self.durability.folder = true;
-        self.durability.coordinates = self.id() == super::persistence::COORDINATOR;
-        self.persistence.takes_orders = self.durability.coordinates;
-        self.kernel.begin(settings(&self.config));
+    }
+
+    #[inline]
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// The first step: has the kernel load the data from disk, if there is a folder.
+    #[cold]
+    pub(super) fn begin(&mut self, now: Now, config: &Config, kernel: &mut Kernel) -> Loaded {
+        self.begun = true;
+        if !config.folder {
+            return Loaded::All;
+        }
+        self.loading = true;
+        self.loading_began_us = now.mono_us;
+        self.folder = true;
+        if self.coordinates() {
+            self.orders.take_them();
+        }
+        kernel.begin(settings(config));
+        Loaded::Nothing
     }
 
     /// For tests without a disk, whatever the settings say.
     #[cfg(test)]
-    pub(super) fn without_disk(&mut self) {
-        self.durability.begun = true;
-        self.await_declared();
-        self.begin_declaring();
+    pub(super) fn begin_without_disk(&mut self) {
+        self.begun = true;
     }
 
-    /// Applies settings.
-    pub(super) fn configure_durability(&mut self, config: &Config) {
-        if self.durability.folder {
-            self.kernel.configure_durability(settings(config));
-        }
+    /// Whether data is being loaded.
+    #[inline]
+    pub(super) fn is_loading(&self) -> bool {
+        self.loading
     }
 
-    pub(super) fn on_disk(&mut self, now: Now, done: DiskDone, fx: &mut Effects<Message>) {
-        self.kernel.on_disk(now, done);
-        self.deliver_outcomes(fx);
+    /// Whether this worker coordinates saves.
+    fn coordinates(&self) -> bool {
+        self.folder && self.own == COORDINATOR
     }
+}
 
-    pub(super) fn end_turn_durably(&mut self, now: Now, fx: &mut Effects<Message>) {
-        self.take_orders(now);
-        fx.gate = self.kernel.end_turn(now);
-        let released = self.deliver_outcomes(fx);
-        self.farewell.on_turn_end(now, &mut self.connections);
-        if self.kernel.is_snapshotting()
-            && let Some(bytes) = self.durability.slices.on_turn_end(now, self.hurries())
+/// Turns and ticks.
+impl Durability {
+    /// A turn ends, in which the snapshot may go on. `stops`: the node stops.
+    pub(super) fn on_turn_end(&mut self, now: Now, stops: bool, kernel: &mut Kernel) {
+        let hurries = self.hurries(stops);
+        if kernel.is_snapshotting()
+            && let Some(bytes) = self.slices.on_turn_end(now, hurries)
         {
-            let more = self.kernel.snapshot_slice(bytes);
-            self.durability.slices.on_written(now, more);
+            let more = kernel.snapshot_slice(bytes);
+            self.slices.on_written(now, more);
         }
-        fx.passed = self.kernel.passed();
-        fx.logged = self.kernel.logged();
-        fx.congested = self.kernel.is_congested() || self.peers_are_full();
-        self.kernel.take_disk_requests(&mut fx.disk);
-        self.take_events(now, fx);
-        self.connections.take_closes(fx);
-        self.kernel
-            .take_messages(|to, message| fx.messages.push((to, Message::Kernel(message))));
-        self.deliver_save_answers(fx);
-        fx.messages.append(&mut self.outgoing);
-        self.wake_for_durability(now, fx);
-        if released {
-            // What waited for these replies goes on in the next turn.
-            self.cron.set_wake_us(now.mono_us);
-            fx.wake_at_us = Some(now.mono_us);
-        }
+    }
+
+    /// When the snapshot or the log goes on.
+    pub(super) fn wake_us(&self, now: Now, stops: bool, kernel: &Kernel) -> Option<u64> {
+        let slice = self.slices.wake_us(self.hurries(stops));
+        let log = kernel.durability_wake_us().map(|at| at.max(now.mono_us));
+        slice.into_iter().chain(log).min()
     }
 
     /// Whether no client is served.
-    fn hurries(&self) -> bool {
-        self.stopping || self.durability.loading
+    fn hurries(&self, stops: bool) -> bool {
+        stops || self.loading
     }
 
-    fn wake_for_durability(&mut self, now: Now, fx: &mut Effects<Message>) {
-        let mut wake = self.cron.wake_us();
-        if let Some(at) = self.durability.slices.wake_us(self.hurries()) {
-            wake = wake.min(at);
-        }
-        if let Some(at) = self.kernel.durability_wake_us() {
-            wake = wake.min(at.max(now.mono_us));
-        }
-        if wake < self.cron.wake_us() {
-            self.cron.set_wake_us(wake);
-            fx.wake_at_us = Some(wake);
+    pub(super) fn on_tick(&mut self, now: Now, kernel: &mut Kernel) {
+        if self.folder {
+            kernel.look_after_saving(now);
         }
     }
 
-    /// The tick's work for durability.
-    pub(super) fn tick_durability(&mut self, now: Now, fx: &mut Effects<Message>) {
-        if !self.durability.folder {
-            return;
+    /// The end of a tick. Returns whether the snapshot of a stopping node has made progress.
+    pub(super) fn on_ticked(&mut self, stops: bool, kernel: &Kernel) -> Option<NodeEffect> {
+        if !self.folder {
+            return None;
         }
-        self.kernel.look_after_saving(now);
-        self.deliver_outcomes(fx);
-        self.answer_switch();
-        if self.stopping {
-            let bytes = self.kernel.durable_figures().snapshot_bytes;
-            let before = std::mem::replace(&mut self.durability.told_bytes, bytes);
-            if bytes > before {
-                fx.node.push(NodeEffect::Progress);
-            }
+        self.answer_switch(kernel);
+        if !stops {
+            return None;
         }
+        let bytes = kernel.durable_figures().snapshot_bytes;
+        let before = std::mem::replace(&mut self.told_bytes, bytes);
+        (bytes > before).then_some(NodeEffect::Progress)
     }
 
     /// The current state of persistence.
-    pub(crate) fn persistence_info(&self) -> PersistenceInfo {
-        let mut info = self.persistence.info.clone();
-        if self.durability.folder {
-            fill(&mut info, &self.kernel);
+    pub(crate) fn info(&self, kernel: &Kernel) -> PersistenceInfo {
+        let mut info = self.info.clone();
+        if self.folder {
+            fill(&mut info, kernel);
         }
         info
     }
 
-    fn take_events(&mut self, now: Now, fx: &mut Effects<Message>) {
-        for event in self.kernel.take_durable_events() {
-            match event {
-                Event::LoadPlanned { bytes } => self.shared.loading.add_total(bytes),
-                Event::LoadProgress { bytes } => self.shared.loading.add_done(bytes),
-                Event::Loaded(loaded) => {
-                    let worker = self.id().0;
-                    let info = &mut self.persistence.info;
-                    info.load_us = now.mono_us - self.durability.loading_began_us;
-                    note_loaded(info, worker, &loaded);
+    /// The kernel tells of loading, saving or the log.
+    pub(super) fn on_event(
+        &mut self,
+        now: Now,
+        event: Event,
+        kernel: &mut Kernel,
+        shared: &Shared,
+    ) -> Loaded {
+        let worker = self.own.0;
+        match event {
+            Event::LoadPlanned { bytes } => shared.loading.add_total(bytes),
+            Event::LoadProgress { bytes } => shared.loading.add_done(bytes),
+            Event::Loaded(loaded) => {
+                self.info.load_us = now.mono_us - self.loading_began_us;
+                note_loaded(&mut self.info, worker, &loaded);
+            }
+            Event::Serving => {
+                self.loading = false;
+                self.info = self.info(kernel);
+                return Loaded::All;
+            }
+            Event::Unloadable(text) => {
+                if shared.refuse_start(&text) {
+                    tracing::error!("cannot start: {text}");
                 }
-                Event::Serving => {
-                    self.durability.loading = false;
-                    self.persistence.info = self.persistence_info();
-                    self.begin_declaring();
-                }
-                Event::Unloadable(text) => {
-                    if self.shared.refuse_start(&text) {
-                        tracing::error!("cannot start: {text}");
-                    }
-                    fx.node.push(NodeEffect::Shutdown);
-                }
-                Event::SaveEnded(ended) => {
-                    self.on_save_ended(now, ended.map_err(|e| e.to_string()));
-                }
-                Event::Sealed { generation, pinned } => self.on_sealed(generation, pinned, now),
-                Event::Trouble(Some(text)) => {
-                    tracing::error!(
-                        worker = self.id().0,
-                        "the log cannot be written, so that writes are refused: {text}"
-                    );
-                    self.persistence.info.aof_last_error = Some(text.to_string());
-                }
-                Event::Trouble(None) => {
-                    tracing::info!(worker = self.id().0, "the log can be written again");
-                    self.persistence.info.aof_last_error = None;
-                }
-                Event::Uncommitted(until) => {
-                    fx.abandon(until);
-                    self.lose_late_replies(until);
-                    self.lose_replies_to_peers(now, fx);
-                }
+                return Loaded::Never;
+            }
+            Event::SaveEnded(ended) => {
+                self.on_save_ended(now, ended.map_err(|e| e.to_string()), kernel, shared);
+            }
+            Event::Sealed { generation, pinned } => self.on_sealed(now, generation, pinned, kernel),
+            Event::Trouble(Some(text)) => {
+                tracing::error!(
+                    worker,
+                    "the log cannot be written, so that writes are refused: {text}"
+                );
+                self.info.aof_last_error = Some(text.to_string());
+            }
+            Event::Trouble(None) => {
+                tracing::info!(worker, "the log can be written again");
+                self.info.aof_last_error = None;
+            }
+            Event::Uncommitted(until) => return Loaded::Lost(until),
+        }
+        Loaded::Nothing
+    }
+}
+
+/// Orders of commands.
+impl Durability {
+    /// Carries out the orders that have arrived. The settings are those in force.
+    pub(super) fn take_orders(&mut self, now: Now, kernel: &mut Kernel) {
+        if self.coordinates() {
+            for asked in self.orders.take() {
+                self.order(asked, now, kernel);
             }
         }
     }
 
-    /// Closes connections with replies that are ready but wait for earlier ones: what they report
-    /// may not be committed, and their turn is over.
-    fn lose_late_replies(&mut self, until: Until) {
-        let late = |c: &&Connection| {
-            let waits = until == Until::Logged || c.waits_for_copies();
-            waits && c.slots.iter().any(|s| matches!(s, Slot::Late { .. }))
-        };
-        let all: Vec<_> = self.connections().filter(late).map(|c| c.id).collect();
-        all.into_iter()
-            .for_each(|id| self.connections.close_now(id));
-    }
-
-    fn take_orders(&mut self, now: Now) {
-        if !self.durability.coordinates {
-            return;
-        }
-        for asked in self.take_save_orders() {
-            self.order(asked, now);
-        }
-    }
-
-    fn order(&mut self, asked: Asked, now: Now) {
+    fn order(&mut self, asked: Asked, now: Now, kernel: &mut Kernel) {
         match asked.order {
             SaveOrder::Unpin(id) => {
-                let there = self.kernel.unpin(id);
-                self.answer_save(asked, SaveAnswer::Unpinned(there));
+                let there = kernel.unpin(id);
+                self.orders.answer(asked, SaveAnswer::Unpinned(there));
             }
-            SaveOrder::Pin if self.kernel.can_pin_without_save() => match self.kernel.pin(now) {
-                Ok((pin, generation)) => self.durability.sealing.push((asked, pin, generation)),
-                Err(SaveRefused::InProgress) => self.durability.next.push(asked),
-                Err(refused) => self.answer_save(asked, self.why_no_save(refused)),
+            SaveOrder::Pin if kernel.can_pin_without_save() => match kernel.pin(now) {
+                Ok((pin, generation)) => self.sealing.push((asked, pin, generation)),
+                Err(SaveRefused::InProgress) => self.next.push(asked),
+                Err(refused) => self.orders.answer(asked, why_no_save(refused, kernel)),
             },
             SaveOrder::SwitchLog => {
-                // The settings may arrive here later than the order.
-                if let Some(config) = self.shared.settings() {
-                    self.configure(config);
-                }
-                self.durability.switching.push(asked);
-                self.kernel.look_after_saving(now);
-                self.answer_switch();
+                self.switching.push(asked);
+                kernel.look_after_saving(now);
+                self.answer_switch(kernel);
             }
             // What is not loaded yet is on disk.
-            SaveOrder::BeforeStopUnlessLogged
-                if self.kernel.log_holds() || self.durability.loading =>
-            {
-                self.answer_save(asked, SaveAnswer::Saved);
+            SaveOrder::BeforeStopUnlessLogged if kernel.log_holds() || self.loading => {
+                self.orders.answer(asked, SaveAnswer::Saved);
             }
-            _ => self.order_save_of(asked, now),
+            _ => self.order_save_of(asked, now, kernel),
         }
     }
 
     /// Answers those that wait for the log to be switched, if that is done, or takes long.
-    fn answer_switch(&mut self) {
-        if self.durability.switching.is_empty() {
+    fn answer_switch(&mut self, kernel: &Kernel) {
+        if self.switching.is_empty() {
             return;
         }
-        let wanted = if self.config.appendonly {
+        let wanted = if self.wanted.log {
             LogState::On
         } else {
             LogState::Off
         };
-        let answer = match self.kernel.refuses_writes() {
-            _ if self.kernel.durable_figures().log_state == wanted => SaveAnswer::Saved,
-            Some(Unwritable::Log(why)) if self.config.appendonly => {
-                SaveAnswer::Failed(why.to_string())
-            }
+        let answer = match kernel.refuses_writes() {
+            _ if kernel.durable_figures().log_state == wanted => SaveAnswer::Saved,
+            Some(Unwritable::Log(why)) if self.wanted.log => SaveAnswer::Failed(why.to_string()),
             _ => return,
         };
-        for asked in std::mem::take(&mut self.durability.switching) {
-            self.answer_save(asked, answer.clone());
+        for asked in std::mem::take(&mut self.switching) {
+            self.orders.answer(asked, answer.clone());
         }
     }
 
-    fn order_save_of(&mut self, asked: Asked, now: Now) {
+    fn order_save_of(&mut self, asked: Asked, now: Now, kernel: &mut Kernel) {
         let purpose = match asked.order {
             SaveOrder::Rewrite => Purpose::Rewrite,
             _ => Purpose::Snapshot,
         };
-        match self.kernel.begin_save(now, purpose) {
+        match kernel.begin_save(now, purpose) {
             Ok(_) => match asked.order {
                 SaveOrder::Background { .. } | SaveOrder::Rewrite => {
-                    self.answer_save(asked, SaveAnswer::Started);
+                    self.orders.answer(asked, SaveAnswer::Started);
                 }
-                _ => self.durability.waiting.push(asked),
+                _ => self.waiting.push(asked),
             },
             Err(SaveRefused::InProgress) => match asked.order {
                 SaveOrder::Background { schedule: true } | SaveOrder::Rewrite => {
-                    self.persistence.info.node.scheduled = true;
-                    self.answer_save(asked, SaveAnswer::Scheduled);
+                    self.info.node.scheduled = true;
+                    self.orders.answer(asked, SaveAnswer::Scheduled);
                 }
                 SaveOrder::Pin | SaveOrder::BeforeStop | SaveOrder::BeforeStopUnlessLogged => {
-                    self.durability.next.push(asked)
+                    self.next.push(asked)
                 }
-                _ => self.answer_save(asked, SaveAnswer::Busy),
+                _ => self.orders.answer(asked, SaveAnswer::Busy),
             },
-            Err(refused) => self.answer_save(asked, self.why_no_save(refused)),
+            Err(refused) => self.orders.answer(asked, why_no_save(refused, kernel)),
         }
     }
 
-    fn on_save_ended(&mut self, now: Now, ended: Result<u64, String>) {
-        if self.id() != super::persistence::COORDINATOR {
+    fn on_save_ended(
+        &mut self,
+        now: Now,
+        ended: Result<u64, String>,
+        kernel: &mut Kernel,
+        shared: &Shared,
+    ) {
+        if !self.coordinates() {
             return;
         }
-        let status = self.kernel.keeper().map(|k| &k.status);
+        let status = kernel.keeper().map(|k| &k.status);
         let rewrite = status.is_some_and(|status| status.purpose == Purpose::Rewrite);
         let took_us = status.map_or(0, |status| status.last_took_us);
-        let node = &mut self.persistence.info.node;
+        let node = &mut self.info.node;
         match &ended {
             Ok(generation) => {
                 node.last_save_failed = false;
@@ -342,130 +366,132 @@ impl Front {
                 tracing::error!("the save failed; the last successful save is intact: {text}");
             }
         }
-        if self.durability.stop_save == StopSave::UnderWay {
-            self.durability.stop_save = StopSave::Over;
+        if self.stop_save == StopSave::UnderWay {
+            self.stop_save = StopSave::Over;
             if let Err(text) = &ended {
-                self.shared.lose_data(text);
+                shared.lose_data(text);
             }
         }
         if let Err(text) = &ended {
-            for asked in std::mem::take(&mut self.durability.switching) {
-                self.answer_save(asked, SaveAnswer::Failed(text.clone()));
+            for asked in std::mem::take(&mut self.switching) {
+                self.orders.answer(asked, SaveAnswer::Failed(text.clone()));
             }
         }
-        self.answer_switch();
-        for asked in std::mem::take(&mut self.durability.waiting) {
+        self.answer_switch(kernel);
+        for asked in std::mem::take(&mut self.waiting) {
             let answer = match &ended {
                 Err(text) => SaveAnswer::Failed(text.clone()),
-                Ok(_) if asked.order == SaveOrder::Pin => match self.kernel.pin_saved() {
+                Ok(_) if asked.order == SaveOrder::Pin => match kernel.pin_saved() {
                     Some((id, files)) => SaveAnswer::Pinned(pinned(id, files, now)),
                     None => SaveAnswer::NoFolder,
                 },
                 Ok(_) => SaveAnswer::Saved,
             };
-            self.answer_save(asked, answer);
+            self.orders.answer(asked, answer);
         }
-        let scheduled = std::mem::take(&mut self.persistence.info.node.scheduled);
+        let scheduled = std::mem::take(&mut self.info.node.scheduled);
         if scheduled {
             // Refused only where another save has begun, which serves as well.
-            let _ = self.kernel.begin_save(now, Purpose::Snapshot);
+            let _ = kernel.begin_save(now, Purpose::Snapshot);
         }
-        for asked in std::mem::take(&mut self.durability.next) {
-            self.order(asked, now);
+        for asked in std::mem::take(&mut self.next) {
+            self.order(asked, now, kernel);
         }
     }
 
-    fn on_sealed(&mut self, generation: u64, files: Result<keeper::Pinned, String>, now: Now) {
-        let sealing = std::mem::take(&mut self.durability.sealing);
+    fn on_sealed(
+        &mut self,
+        now: Now,
+        generation: u64,
+        files: Result<keeper::Pinned, String>,
+        kernel: &mut Kernel,
+    ) {
+        let sealing = std::mem::take(&mut self.sealing);
         for (asked, id, since) in sealing {
             if since != generation {
-                self.durability.sealing.push((asked, id, since));
+                self.sealing.push((asked, id, since));
                 continue;
             }
             let answer = match &files {
                 Ok(files) => SaveAnswer::Pinned(pinned(id, files.clone(), now)),
                 Err(text) => {
-                    self.kernel.unpin(id);
+                    kernel.unpin(id);
                     SaveAnswer::Failed(text.clone())
                 }
             };
-            self.answer_save(asked, answer);
+            self.orders.answer(asked, answer);
         }
     }
+}
 
-    /// Makes everything durable before the node stops. True when that is done. No log is closed
-    /// before every worker is quiet: a request from one may still change another's data.
-    pub(super) fn close_durably(&mut self, now: Now, fx: &mut Effects<Message>) -> bool {
-        if !self.durability.folder {
+/// The end of a node. No log is closed before every worker is quiet: a request from one may still change
+/// another's data.
+impl Durability {
+    /// Whether every worker is quiet. One that is still loading ends as it is.
+    pub(super) fn all_quiet(&self, now: Now, kernel: &mut Kernel) -> bool {
+        if !self.folder {
             return true;
         }
-        if self.durability.loading {
+        if self.loading {
             // Worker 0 may have finished loading by now, and would wait for this one for ever.
-            let said = self.kernel.say_quiet(now);
-            self.deliver_outcomes(fx);
-            return said;
+            return kernel.say_quiet(now);
         }
-        let all_quiet = self.kernel.all_quiet(now);
-        self.deliver_outcomes(fx);
-        if !all_quiet {
-            return false;
-        }
-        if self.durability.coordinates {
-            if self.saves_before_stop(now) {
+        kernel.all_quiet(now)
+    }
+
+    /// Before logs are closed: false while a save is in progress.
+    pub(super) fn close_logs(&mut self, now: Now, kernel: &mut Kernel, shared: &Shared) -> bool {
+        if self.coordinates() && !self.loading {
+            if self.saves_before_stop(now, kernel, shared) {
                 return false;
             }
-            self.kernel.close_logs(now);
-            self.deliver_outcomes(fx);
+            kernel.close_logs(now);
         }
-        let closed = self.kernel.close_log(now);
-        if closed && let Some(Unwritable::Log(why)) = self.kernel.refuses_writes() {
-            self.shared.lose_data(why);
+        true
+    }
+
+    /// Closes this worker's log. True when everything is durable.
+    pub(super) fn close_log(&self, now: Now, kernel: &mut Kernel, shared: &Shared) -> bool {
+        if !self.folder || self.loading {
+            return true;
+        }
+        let closed = kernel.close_log(now);
+        if closed && let Some(Unwritable::Log(why)) = kernel.refuses_writes() {
+            shared.lose_data(why);
         }
         closed
     }
 
     /// Whether a save is in progress, possibly the one that stopping requires.
-    fn saves_before_stop(&mut self, now: Now) -> bool {
-        if self.durability.stop_save == StopSave::NotYet {
-            self.durability.stop_save = self.save_of_stop(now);
+    fn saves_before_stop(&mut self, now: Now, kernel: &mut Kernel, shared: &Shared) -> bool {
+        if self.stop_save == StopSave::NotYet {
+            self.stop_save = self.save_of_stop(now, kernel, shared);
         }
-        self.durability.stop_save != StopSave::Over
-            || self.kernel.keeper().is_some_and(|k| k.is_saving())
+        self.stop_save != StopSave::Over || kernel.keeper().is_some_and(|k| k.is_saving())
     }
 
-    fn save_of_stop(&mut self, now: Now) -> StopSave {
-        let lacks = if self.config.appendonly {
-            !self.kernel.log_holds()
+    fn save_of_stop(&self, now: Now, kernel: &mut Kernel, shared: &Shared) -> StopSave {
+        let lacks = if self.wanted.log {
+            !kernel.log_holds()
         } else {
-            !self.config.save.is_empty() && self.kernel.unsaved_changes()
+            self.wanted.saves && kernel.unsaved_changes()
         };
-        if !lacks || self.shared.forgoes_last_save() {
+        if !lacks || shared.forgoes_last_save() {
             return StopSave::Over;
         }
-        match self.kernel.begin_save(now, Purpose::Snapshot) {
+        match kernel.begin_save(now, Purpose::Snapshot) {
             Ok(_) => StopSave::UnderWay,
             // The one in progress may lack the latest changes.
             Err(SaveRefused::InProgress) => StopSave::NotYet,
             Err(refused) => {
-                if let SaveAnswer::Failed(why) = self.why_no_save(refused) {
-                    self.shared.lose_data(&why);
+                if let SaveAnswer::Failed(why) = why_no_save(refused, kernel) {
+                    shared.lose_data(&why);
                 }
                 StopSave::Over
             }
         }
     }
-
-    fn why_no_save(&self, refused: SaveRefused) -> SaveAnswer {
-        let why = match refused {
-            SaveRefused::NoFolder => return SaveAnswer::NoFolder,
-            SaveRefused::InProgress => return SaveAnswer::Busy,
-            SaveRefused::Loading => "the node is still loading",
-            SaveRefused::Stopping => "the node stops",
-            SaveRefused::Stuck => {
-                let why = self.kernel.refuses_writes();
-                why.map_or("a log is stuck", Unwritable::why)
-            }
-        };
-        SaveAnswer::Failed(why.into())
-    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,14 @@
 //! What commands, metrics and the process log say of durability; and what the kernel is told of the
 //! settings.
 
-use super::persistence::{PersistenceInfo, Pinned};
+use super::orders::{Pinned, SaveAnswer};
+use super::persistence::PersistenceInfo;
 use crate::config::{AppendFsync, Config};
 use rufous_base::Now;
 use rufous_kernel::durable::keeper::{self, Purpose, Schedule};
 use rufous_kernel::durable::{Bounds, Fsync, Loaded};
-use rufous_kernel::worker::{DurableSettings, LogState};
-use rufous_kernel::{Program, Worker};
+use rufous_kernel::worker::{DurableSettings, LogState, SaveRefused};
+use rufous_kernel::{Program, Unwritable, Worker};
 
 /// The settings that the kernel needs.
 pub(super) fn settings(config: &Config) -> DurableSettings {
@@ -123,4 +124,19 @@ pub(super) fn pinned(id: u64, files: keeper::Pinned, now: Now) -> Pinned {
             .collect(),
         unix_us: now.unix_us,
     }
+}
+
+/// The answer to an order of a save that does not begin.
+pub(super) fn why_no_save(refused: SaveRefused, kernel: &Worker<impl Program>) -> SaveAnswer {
+    let why = match refused {
+        SaveRefused::NoFolder => return SaveAnswer::NoFolder,
+        SaveRefused::InProgress => return SaveAnswer::Busy,
+        SaveRefused::Loading => "the node is still loading",
+        SaveRefused::Stopping => "the node stops",
+        SaveRefused::Stuck => {
+            let why = kernel.refuses_writes();
+            why.map_or("a log is stuck", Unwritable::why)
+        }
+    };
+    SaveAnswer::Failed(why.into())
 }

@@ -4,19 +4,15 @@
 //! a copy of its counters on the board. Nothing is copied unless a round was started, and no
 //! request waits for it.
 
-use super::Front;
-use super::connection::{Connection, Suspended};
-use super::local::Local;
 use super::persistence::PersistenceInfo;
 use super::shared::Counters;
 use crate::cluster::figures as peers;
-use crate::command::server::info::figures::{Figures as Info, Keyspace};
-use crate::command::server::memory::Usage;
-use rufous_base::Now;
+use rufous_base::WorkerId;
 use rufous_base::limits::DATABASES;
-use rufous_kernel::evict;
+use rufous_command::DataCommands;
 use rufous_kernel::replicate::replicas;
 use rufous_kernel::shard::{Counters as ShardCounters, Memory};
+use rufous_kernel::{Worker, evict};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -90,6 +86,20 @@ impl Board {
         (0..self.places.len()).all(|worker| self.has_answered(worker, round))
     }
 
+    /// Publishes counters if a round was started.
+    pub(super) fn answer(&self, worker: WorkerId, figures: impl FnOnce() -> WorkerFigures) {
+        let Some(place) = self.places.get(worker.index()) else {
+            return;
+        };
+        let round = self.round.load(Ordering::Relaxed);
+        if place.round.load(Ordering::Relaxed) == round {
+            return;
+        }
+        let figures = Arc::new(figures());
+        *place.figures.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
+        place.round.store(round, Ordering::Release);
+    }
+
     /// The last counters of every worker; `None` if it has not published any.
     pub fn figures(&self) -> Vec<Option<Arc<WorkerFigures>>> {
         let read = |place: &Place| {
@@ -103,114 +113,18 @@ impl Board {
     }
 }
 
-impl Local<'_> {
-    /// What `INFO` shows of the worker.
-    pub(crate) fn info(&self, now: Now) -> Info {
-        let front = &*self.front;
-        front.publish_memory();
-        let shard = &front.kernel.shard;
-        let counted = shard.counters();
-        Info {
-            clients: front.clients().count(),
-            paused: front
-                .clients()
-                .filter(|c| c.suspended == Some(Suspended::Paused))
-                .count(),
-            blocked: front.blocked_clients(),
-            in_time: front.blocked_in_time(),
-            awaited: shard.observers().awaited_keys(),
-            watching: front
-                .clients()
-                .filter(|c| !c.transaction.watched.is_empty())
-                .count(),
-            watched: front.clients().map(|c| c.transaction.watched.len()).sum(),
-            open_transactions: front.open_transactions(),
-            longest_input: front.clients().map(|c| c.held.len()).max().unwrap_or(0),
-            longest_output: front
-                .clients()
-                .map(|c| c.late.bytes.len())
-                .max()
-                .unwrap_or(0),
-            memory: self.usage(),
-            counters: front.counters.clone(),
-            commands: self.command_stats(),
-            per_second: front.commands_per_second(),
-            expired: counted.expired - front.shard_base.expired,
-            evicted: front.kernel.evictions().evicted - front.evict_base.evicted,
-            changes: counted.changes,
-            hits: counted.hits - front.shard_base.hits,
-            misses: counted.misses - front.shard_base.misses,
-            keyspace: std::array::from_fn(|db| Keyspace {
-                keys: shard.listed_len(db),
-                expires: shard.listed_expiring_len(db),
-                avg_ttl: shard.avg_ttl(db, now),
-            }),
-            persistence: front.persistence_info(),
-            replication: front.kernel.replication_figures(),
-            grave_bytes: shard.memory().grave_bytes,
-            peers: self.peer_figures(),
-        }
-    }
-
-    /// The memory that the worker uses.
-    pub(crate) fn usage(&self) -> Usage {
-        let front = &*self.front;
-        let per_client =
-            |c: &Connection| size_of::<Connection>() + c.input_bytes() + c.late.bytes.capacity();
-        Usage {
-            data: front.kernel.memory(),
-            charged: front.kernel.shard.charged(),
-            clients: front.connections().map(per_client).sum(),
-        }
-    }
+/// The kernel's counters when statistics were last reset.
+#[derive(Debug, Default)]
+pub(super) struct Base {
+    pub(super) shard: ShardCounters,
+    pub(super) evictions: evict::Counters,
 }
 
-impl Front {
-    /// Publishes the counters on the board if a round was started.
-    pub(super) fn answer_board(&self) {
-        let board = &self.shared.board;
-        let Some(place) = board.places.get(self.id().index()) else {
-            return;
-        };
-        let round = board.round.load(Ordering::Relaxed);
-        if place.round.load(Ordering::Relaxed) == round {
-            return;
-        }
-        let figures = Arc::new(self.figures());
-        *place.figures.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
-        place.round.store(round, Ordering::Release);
-    }
-
-    fn figures(&self) -> WorkerFigures {
-        let shard = &self.kernel.shard;
-        let commands =
-            self.table
-                .specs()
-                .zip(self.kernel.stats())
-                .filter_map(|((_, spec), stats)| {
-                    let noted = stats.calls + stats.rejected + stats.failed > 0;
-                    noted.then(|| CommandFigures {
-                        name: spec.name,
-                        calls: stats.calls,
-                        usec: stats.usec(),
-                        rejected: stats.rejected,
-                        failed: stats.failed,
-                    })
-                });
-        WorkerFigures {
-            commands: commands.collect(),
-            counters: self.counters.clone(),
-            shard: shard.counters(),
-            evictions: self.kernel.evictions(),
-            memory: self.kernel.memory(),
-            keys: std::array::from_fn(|db| shard.listed_len(db)),
-            expiring: std::array::from_fn(|db| shard.listed_expiring_len(db)),
-            clients: self.connections().filter(|c| !c.info.is_internal()).count(),
-            blocked: self.blocked_clients(),
-            open_transactions: self.open_transactions(),
-            persistence: self.persistence_info(),
-            replication: self.kernel.replication_figures(),
-            peers: self.peer_figures(),
+impl Base {
+    pub(super) fn of(kernel: &Worker<DataCommands>) -> Self {
+        Self {
+            shard: kernel.shard.counters(),
+            evictions: kernel.evictions(),
         }
     }
 }

@@ -5,12 +5,13 @@
 //! between two commands.
 
 use super::local::Local;
+use super::outbox::Place;
 use super::session::Session;
 use super::{Front, Message};
-use crate::cluster::jobs::is_job;
-use rufous_base::{ConnId, Effects, Now, Output, WorkerId};
+use rufous_base::{ConnId, Now, WorkerId};
 use rufous_command::Reply;
 use std::any::Any;
+use std::collections::BTreeMap;
 
 /// Runs at each worker; its return value is sent back.
 pub type Question = Box<dyn FnOnce(&mut Front, Now) -> Answer + Send>;
@@ -23,16 +24,91 @@ pub type Answer = Box<dyn Any + Send>;
 
 type Finish = Box<dyn FnOnce(&mut Front, Vec<Answer>, &mut Reply<'_>) + Send>;
 
-/// A pending question, at the worker that asked.
-pub(crate) struct Gather {
-    conn: ConnId,
-    seq: u32,
+/// The request that a question belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Asker {
+    pub(super) conn: ConnId,
+    pub(super) seq: u32,
     /// The transaction that waits for it.
-    exec: Option<u64>,
-    resp3: bool,
+    pub(super) exec: Option<u64>,
+    pub(super) resp3: bool,
+}
+
+/// A question that is not answered by all yet.
+struct Gather {
+    asker: Asker,
     answers: Vec<Option<Answer>>,
     missing: usize,
     finish: Finish,
+}
+
+/// A question that is answered: `finish` makes the reply of the answers.
+pub(super) struct Gathered {
+    pub(super) asker: Asker,
+    pub(super) answers: Vec<Answer>,
+    pub(super) finish: Finish,
+}
+
+/// The questions of this worker.
+#[derive(Default)]
+pub(crate) struct Gathers {
+    asked: u64,
+    pending: BTreeMap<u64, Gather>,
+}
+
+impl Gathers {
+    /// A question is asked, to which `missing` answers are still to come, and this worker's own may be
+    /// known. Returns the number that they carry.
+    fn on_asked(&mut self, asker: Asker, own: Own, missing: usize, finish: Finish) -> u64 {
+        let id = self.asked;
+        self.asked += 1;
+        let mut answers: Vec<Option<Answer>> = Vec::new();
+        answers.resize_with(own.place.workers, || None);
+        answers[own.place.own.index()] = own.answer;
+        let gather = Gather {
+            asker,
+            answers,
+            missing,
+            finish,
+        };
+        self.pending.insert(id, gather);
+        id
+    }
+
+    /// A worker has answered. Returns the question if that was the last answer.
+    pub(super) fn on_answer(
+        &mut self,
+        id: u64,
+        from: WorkerId,
+        answer: Answer,
+    ) -> Option<Gathered> {
+        let Some(gather) = self.pending.get_mut(&id) else {
+            debug_assert!(false, "an answer to a question that was not asked");
+            return None;
+        };
+        gather.answers[from.index()] = Some(answer);
+        gather.missing -= 1;
+        if gather.missing > 0 {
+            return None;
+        }
+        let gather = self.pending.remove(&id)?;
+        Some(Gathered {
+            asker: gather.asker,
+            answers: gather.answers.into_iter().flatten().collect(),
+            finish: gather.finish,
+        })
+    }
+
+    /// Whether no answer is missing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+}
+
+/// The worker that asks, and its own answer.
+struct Own {
+    place: Place,
+    answer: Option<Answer>,
 }
 
 impl Session<'_> {
@@ -105,13 +181,11 @@ impl Session<'_> {
                 let mut local = Local { front };
                 Box::new(question(&mut local, now))
             });
-            self.local.front.outgoing.push((
-                worker,
-                Message::Ask {
-                    gather: id,
-                    question: boxed,
-                },
-            ));
+            let message = Message::Ask {
+                gather: id,
+                question: boxed,
+            };
+            self.local.front.out.send(worker, message);
         }
     }
 
@@ -123,90 +197,74 @@ impl Session<'_> {
         own: Option<Answer>,
         finish: impl FnOnce(&mut Local<'_>, Vec<T>, &mut Reply<'_>) + Send + 'static,
     ) -> Option<u64> {
-        let id = self.local.front.next_gather;
-        self.local.front.next_gather += 1;
-        let mut answers: Vec<Option<Answer>> = Vec::new();
-        answers.resize_with(self.local.front.kernel.placement().workers(), || None);
-        answers[self.local.front.id().index()] = own;
-        let exec = self.exec;
-        let job = self
-            .local
-            .front
-            .jobs
-            .get(self.conn)
-            .filter(|_| is_job(self.conn));
-        let (seq, resp3) = match job {
+        let (seq, resp3) = match self.local.front.peers.jobs.of(self.conn) {
             Some(begun) => (0, begun.resp3),
             None => {
                 let connection = self.local.front.connection(self.conn)?;
-                (connection.next_seq(), connection.resp3)
+                (connection.replies.next_seq(), connection.resp3)
             }
         };
-        let gather = Gather {
+        let asker = Asker {
             conn: self.conn,
             seq,
-            exec,
+            exec: self.exec,
             resp3,
-            answers,
-            missing,
-            finish: Box::new(move |front, answers, reply| {
-                let typed = answers
-                    .into_iter()
-                    .filter_map(|a| a.downcast::<T>().ok().map(|a| *a))
-                    .collect();
-                finish(&mut Local { front }, typed, reply);
-            }),
         };
-        self.local.front.gathers.insert(id, gather);
+        let own = Own {
+            place: self.local.front.out.place(),
+            answer: own,
+        };
+        let finish: Finish = Box::new(move |front, answers, reply| {
+            let typed = answers
+                .into_iter()
+                .filter_map(|a| a.downcast::<T>().ok().map(|a| *a))
+                .collect();
+            finish(&mut Local { front }, typed, reply);
+        });
         self.pending = true;
-        Some(id)
+        let gathers = &mut self.local.front.gathers;
+        Some(gathers.on_asked(asker, own, missing, finish))
     }
 }
 
-impl Front {
-    /// Runs an order at another worker.
-    pub fn tell(&mut self, worker: WorkerId, order: impl FnOnce(&mut Front, Now) + Send + 'static) {
-        debug_assert_ne!(worker, self.id());
-        self.outgoing.push((worker, Message::Tell(Box::new(order))));
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    pub(super) fn on_answered(
-        &mut self,
-        id: u64,
-        from: WorkerId,
-        answer: Answer,
-        fx: &mut Effects<Message>,
-    ) {
-        let Some(gather) = self.gathers.get_mut(&id) else {
-            debug_assert!(false, "an answer to a question that was not asked");
-            return;
+    #[test]
+    fn answers_are_in_the_order_of_workers() {
+        let mut gathers = Gathers::default();
+        let asker = Asker {
+            conn: ConnId {
+                slot: 1,
+                generation: 1,
+            },
+            seq: 7,
+            exec: None,
+            resp3: true,
         };
-        gather.answers[from.index()] = Some(answer);
-        gather.missing -= 1;
-        if gather.missing > 0 {
-            return;
-        }
-        let Some(gather) = self.gathers.remove(&id) else {
-            return;
+        let place = Place {
+            own: WorkerId(1),
+            workers: 3,
         };
-        let mut out = Output::default();
-        let answers = gather.answers.into_iter().flatten().collect();
-        (gather.finish)(self, answers, &mut Reply::new(&mut out, gather.resp3));
-        if let Some(exec) = gather.exec {
-            self.transactions.answer(exec, out);
-            return;
-        }
-        if is_job(gather.conn) {
-            return self.deliver(gather.conn, gather.seq, &out, fx);
-        }
-        self.counters.note_reply(&out, (0, 0), out.mark());
-        let Some(connection) = self.connections.get(gather.conn) else {
-            return;
+        let own = |answer: u32| Own {
+            place,
+            answer: Some(Box::new(answer) as Answer),
         };
-        let start = fx.output.mark();
-        connection.complete(gather.seq, &out, (0, 0), out.mark(), &mut fx.output);
-        let until = connection.take_until(self.splits);
-        fx.write_until(gather.conn, start, until);
-        super::closing::close_if_last(connection, fx);
+        let first = gathers.on_asked(asker, own(10), 2, Box::new(|_, _, _| {}));
+        let second = gathers.on_asked(asker, own(20), 1, Box::new(|_, _, _| {}));
+        assert_ne!(first, second);
+        let mut told = |id, from, answer: u32| {
+            let gathered = gathers.on_answer(id, WorkerId(from), Box::new(answer))?;
+            assert_eq!(gathered.asker, asker);
+            let answers = gathered.answers.into_iter();
+            let answers = answers.map(|a| *a.downcast::<u32>().expect("a number"));
+            Some(answers.collect::<Vec<_>>())
+        };
+        assert_eq!(told(first, 2, 12), None);
+        // Only one worker was asked.
+        assert_eq!(told(second, 0, 19), Some(vec![19, 20]));
+        assert_eq!(told(first, 0, 9), Some(vec![9, 10, 12]));
+        assert!(gathers.is_empty());
     }
 }

@@ -4,9 +4,12 @@
 //! here, and a question to all workers gets the same type at each of them.
 
 use super::Front;
+use super::blocked::end_of;
 use super::connection::Connection;
+use super::figures::Base;
 use super::guesses;
 use super::latency::LatencyLog;
+use super::orders::SaveOrder;
 use super::session::Pause;
 use super::shared::{Counters, Shared};
 use super::slow::SlowLog;
@@ -20,6 +23,7 @@ use rufous_command::Failure;
 use rufous_kernel::keyspace::Keyspaces;
 use rufous_kernel::shard::Item;
 use rufous_kernel::stats::CommandStats;
+use rufous_wire::message::How;
 
 /// Keys of a slot that one step visits.
 const SLOT_STEP: usize = 1024;
@@ -65,9 +69,14 @@ impl Local<'_> {
         self.front.kernel.keyspaces()
     }
 
-    /// Why the table of keyspaces cannot be changed, if it cannot.
+    /// Why a table of keyspaces cannot be changed here: other nodes would keep theirs.
+    /// `is_lattice`: the old or the new one has lattice keys.
     pub fn refused_tables(&self, is_lattice: bool) -> Option<Failure> {
-        self.front.refused_tables(is_lattice)
+        (is_lattice && self.front.kernel.shares_lattices()).then(|| {
+            "ERR keyspaces are not changed where nodes share some of regime lattice: in a \
+             cluster they are those of the configuration files, the same at each node"
+                .into()
+        })
     }
 
     /// The gossip period, common to all keyspaces.
@@ -154,14 +163,14 @@ impl Local<'_> {
 
     /// Whether active expiry is on (`DEBUG SET-ACTIVE-EXPIRE`).
     pub fn expire_by_itself(&mut self, expire: bool) {
-        self.front.expire = expire;
+        self.front.cron.expire(expire);
     }
 }
 
 /// The connections of the worker.
 impl Local<'_> {
     pub fn clients(&self) -> impl Iterator<Item = &Connection> {
-        self.front.clients()
+        self.front.connections.clients()
     }
 
     pub fn close_now(&mut self, conn: ConnId) {
@@ -186,7 +195,18 @@ impl Local<'_> {
 
     /// Ends a client's wait for data; returns whether it waited.
     pub fn end_wait_of(&mut self, now: Now, client: u64, with_error: bool) -> bool {
-        self.front.end_wait_of(now, client, with_error)
+        let front = &mut *self.front;
+        let mut all = front.connections.iter();
+        let found = all.find(|c| c.client_id == client && c.is_blocked());
+        let Some(conn) = found.map(|c| c.id) else {
+            return false;
+        };
+        let how = if with_error {
+            How::Unblocked
+        } else {
+            How::TimedOut
+        };
+        front.kernel.end_wait(conn, end_of(how)) || front.peers.forwarding.on_end(now, conn, how)
     }
 
     pub fn end_transaction(&mut self, conn: ConnId) {
@@ -206,7 +226,7 @@ impl Local<'_> {
     /// Stops sending `MONITOR` lines to the connection.
     pub fn end_monitor(&mut self, conn: ConnId) {
         self.front.shared.monitors_changed(-1);
-        self.front.pushes.retain(|(to, _)| *to != conn);
+        self.front.out.unpush(conn);
     }
 
     /// A client at this address, `ip:port`, has sent a wrong password.
@@ -229,11 +249,11 @@ impl Local<'_> {
 /// Statistics.
 impl Local<'_> {
     pub fn slow(&mut self) -> &mut SlowLog {
-        &mut self.front.slow
+        &mut self.front.timing.slow
     }
 
     pub fn latency(&mut self) -> &mut LatencyLog {
-        &mut self.front.latency
+        &mut self.front.timing.latency
     }
 
     pub fn command_stats(&self) -> Vec<CommandStats> {
@@ -241,7 +261,7 @@ impl Local<'_> {
     }
 
     pub fn publish_memory(&self) {
-        self.front.publish_memory();
+        self.front.shared.publish_memory(&self.front.kernel);
     }
 
     /// `CONFIG RESETSTAT`.
@@ -249,13 +269,8 @@ impl Local<'_> {
         let front = &mut *self.front;
         let stats = front.kernel.stats_mut().iter_mut();
         stats.for_each(|stats| *stats = CommandStats::default());
-        // The number of suspended connections is bookkeeping, not a statistic.
-        front.counters = Counters {
-            suspended: front.counters.suspended,
-            ..Counters::default()
-        };
-        front.shard_base = front.kernel.shard.counters();
-        front.evict_base = front.kernel.evictions();
+        front.counters = Counters::default();
+        front.base = Base::of(&front.kernel);
     }
 }
 
@@ -281,29 +296,37 @@ impl Local<'_> {
     /// Tells the driver of a changed `maxclients`.
     pub fn announce_maxclients(&mut self) {
         let most = self.front.config.maxclients;
-        self.front.node.push(NodeEffect::MaxClients(most));
+        self.front.out.ask_driver(NodeEffect::MaxClients(most));
     }
 
     /// Blocks the worker after the request (`DEBUG SLEEP`).
     pub fn stall(&mut self, us: u64) {
-        self.front.stall_us = us;
-        self.front.node.push(NodeEffect::Stall(us));
+        self.front.timing.on_stall(us);
+        self.front.out.ask_driver(NodeEffect::Stall(us));
     }
 
     pub fn shut_down(&mut self) {
-        self.front.node.push(NodeEffect::Shutdown);
+        self.front.out.ask_driver(NodeEffect::Shutdown);
     }
 
     /// Keeps files for a backup as long as the connection lives.
     pub fn keep_pin(&mut self, conn: ConnId, pin: u64) {
-        self.front.keep_pin(conn, pin);
+        if self.front.connection(conn).is_some() {
+            self.front.durability.orders.keep_pin(conn, pin);
+        } else {
+            self.front.order_save(SaveOrder::Unpin(pin), None);
+        }
     }
 
     pub fn forget_pin(&mut self, pin: u64) {
-        self.front.forget_pin(pin);
+        self.front.durability.orders.forget_pin(pin);
     }
 
+    /// When the last snapshot was installed, or the node started.
     pub fn last_save_time_s(&self) -> u64 {
-        self.front.last_save_time_s()
+        match self.front.durability.info.node.last_save_time_s {
+            0 => self.front.shared.started_unix_us / 1_000_000,
+            seconds => seconds,
+        }
     }
 }

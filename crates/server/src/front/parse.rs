@@ -1,172 +1,34 @@
-//! Parses received bytes into requests, at most a batch at a time, and prefetches what they access.
+//! Parses bytes of a connection into requests.
 //!
 //! Bytes are parsed where they were received. Only what cannot run yet is copied: the start of an
 //! incomplete request, or requests of a connection that has to wait.
 
-use super::Front;
-use super::connection::{Connection, Lookahead, NO_BIG, Parsed, ParsedKey, What};
+use super::connection::Connection;
+use super::lookahead::{Lookahead, NO_BIG, Parsed, ParsedKey, What};
 use crate::command::CommandTable;
 use crate::command::connection::quiet;
-use rufous_base::limits::BATCH_COMMANDS;
-use rufous_base::{Args, ConnId};
+use rufous_base::Args;
 use rufous_command::{DataCommands, Flags, Keys};
 use rufous_kernel::Worker;
 use rufous_resp::request::{Limits, Progress};
 
-/// A batch ends at this number of keys to fetch; with more, the first of them would have left the
-/// cache before their commands run.
-const BATCH_KEYS: usize = 192;
-
 /// A request with more arguments than this is timed alone.
 pub(super) const MANY_ARGS: u32 = 512;
 
-impl Front {
-    /// Fills the lookahead from the reads of the turn and from connections that resume after a
-    /// wait.
-    pub(super) fn parse_batch(&mut self, bytes: &[u8], limit: usize) {
-        self.lookahead.clear();
-        while self.lookahead.wants_more(limit) {
-            let Some(&read) = self.reads.get(self.next_read) else {
-                break;
-            };
-            let fresh = self.read_at.is_none();
-            let at = self.read_at.unwrap_or(read.start);
-            let Some(connection) = self.connections.get(read.conn).filter(|c| !c.closing) else {
-                self.read_at = None;
-                self.next_read += 1;
-                continue;
-            };
-            if fresh {
-                connection.last_active_us = self.batch_started_us;
-                if !connection.slots.is_empty() {
-                    connection.pipelined_us = self.batch_started_us;
-                }
-                connection.unsent = 0;
-            }
-            let keep_aside = connection.suspended.is_some() || connection.holds_input();
-            let mut parser = Parser {
-                table: self.table,
-                kernel: &self.kernel,
-                limits: self.limits.of(connection),
-                limit,
-                lookahead: &mut self.lookahead,
-            };
-            if keep_aside {
-                connection.hold(&bytes[at..read.end]);
-                if connection.has_sent_enough() {
-                    self.holds.push((read.conn, true));
-                }
-                if connection.suspended.is_some() || !parser.parse_held(connection) {
-                    self.end_read();
-                } else {
-                    self.read_at = Some(read.end);
-                }
-                continue;
-            }
-            match parser.parse_received(connection, bytes, at, read.end) {
-                Some(next) => self.read_at = Some(next),
-                None => self.end_read(),
-            }
-        }
-        self.parse_resumed(limit);
-    }
-
-    /// Drops a client that sends more bytes than may wait without ever completing a request.
-    fn end_read(&mut self) {
-        if let Some(read) = self.reads.get(self.next_read)
-            && let Some(connection) = self.connections.get(read.conn)
-            && connection.holds_input()
-            && connection.input_bytes() > self.config.client_query_buffer_limit
-        {
-            self.connections.close_now(read.conn);
-        }
-        self.read_at = None;
-        self.next_read += 1;
-    }
-
-    fn parse_resumed(&mut self, limit: usize) {
-        while self.lookahead.wants_more(limit) {
-            let Some(&id) = self.resumed.last() else {
-                break;
-            };
-            let Some(connection) = self
-                .connections
-                .get(id)
-                .filter(|c| !c.closing && c.suspended.is_none())
-            else {
-                self.resumed.pop();
-                continue;
-            };
-            if !connection.deferred.is_empty() {
-                // Its parsed requests run first, in a batch of their own.
-                break;
-            }
-            let mut parser = Parser {
-                table: self.table,
-                kernel: &self.kernel,
-                limits: self.limits.of(connection),
-                limit,
-                lookahead: &mut self.lookahead,
-            };
-            if !parser.parse_held(connection) {
-                self.resumed.pop();
-            }
-        }
-    }
-
-    /// The next connection whose deferred requests are to run.
-    pub(super) fn next_deferred(&mut self) -> Option<ConnId> {
-        let id = *self.resumed.last()?;
-        let connection = self.connections.get(id)?;
-        let ready = connection.suspended.is_none() && !connection.closing;
-        (ready && !connection.deferred.is_empty()).then_some(id)
-    }
-
-    /// Loads what the batch will access. The loads are independent, so the processor has many of
-    /// them outstanding at once; when the commands access the lines, they are in its cache.
-    pub(super) fn warm_batch(&mut self) {
-        let shard = &self.kernel.shard;
-        self.warm.clear();
-        let here = self.kernel.id();
-        let own = || self.lookahead.keys.iter().filter(|key| key.owner == here);
-        for key in own() {
-            self.warm
-                .push(shard.warm_index(usize::from(key.db), key.hash));
-        }
-        for (key, &warm) in own().zip(&self.warm) {
-            shard.warm_record(usize::from(key.db), warm);
-        }
-    }
-}
-
-impl Connection {
-    /// Whether bytes are left from an earlier read.
-    pub(super) fn holds_input(&self) -> bool {
-        !self.held.is_empty() || !self.parser.is_idle() || !self.deferred.is_empty()
-    }
-
-    /// Keeps bytes for later; those of a large argument go directly to it.
-    pub(super) fn hold(&mut self, mut bytes: &[u8]) {
-        if self.parser.wants_big().is_some() {
-            let taken = self.parser.fill_big(bytes);
-            bytes = &bytes[taken..];
-        }
-        self.held.extend_from_slice(bytes);
-    }
-}
-
-struct Parser<'a> {
-    table: &'a CommandTable,
-    kernel: &'a Worker<DataCommands>,
-    limits: &'a Limits,
-    limit: usize,
-    lookahead: &'a mut Lookahead,
+/// Parses requests of one connection.
+pub(super) struct Parser<'a> {
+    pub(super) table: &'a CommandTable,
+    pub(super) kernel: &'a Worker<DataCommands>,
+    pub(super) limits: &'a Limits,
+    /// Requests of a batch.
+    pub(super) limit: usize,
+    pub(super) lookahead: &'a mut Lookahead,
 }
 
 impl Parser<'_> {
     /// Parses `bytes[at..end]` in place. Returns the offset to continue from if the batch was full
     /// before the end.
-    fn parse_received(
+    pub(super) fn parse_received(
         &mut self,
         connection: &mut Connection,
         bytes: &[u8],
@@ -178,18 +40,22 @@ impl Parser<'_> {
                 return Some(at);
             }
             let first_span = self.lookahead.spans.len();
-            match connection
-                .parser
-                .parse(&bytes[at..end], &mut self.lookahead.spans, self.limits)
-            {
+            match connection.held.parser.parse(
+                &bytes[at..end],
+                &mut self.lookahead.spans,
+                self.limits,
+            ) {
                 Ok(Progress::Request { consumed }) => {
                     self.push(connection, &bytes[at..end], at, false, first_span);
                     at += consumed;
                 }
                 Ok(Progress::Empty { consumed }) => at += consumed,
                 Ok(Progress::Incomplete { keep }) => {
-                    connection.held.extend_from_slice(&bytes[at..at + keep]);
-                    connection.held_at = 0;
+                    connection
+                        .held
+                        .bytes
+                        .extend_from_slice(&bytes[at..at + keep]);
+                    connection.held.at = 0;
                     return None;
                 }
                 Err(error) => {
@@ -202,34 +68,35 @@ impl Parser<'_> {
     }
 
     /// Parses what the connection holds. True if the batch was full before the end.
-    fn parse_held(&mut self, connection: &mut Connection) -> bool {
+    pub(super) fn parse_held(&mut self, connection: &mut Connection) -> bool {
         loop {
             if !self.lookahead.wants_more(self.limit) {
                 return true;
             }
-            let at = connection.held_at;
+            let at = connection.held.at;
             let first_span = self.lookahead.spans.len();
-            if connection.parser.wants_big().is_some() {
+            if connection.held.parser.wants_big().is_some() {
                 return false;
             }
-            if connection.parser.is_idle() && at == connection.held.len() {
+            if connection.held.parser.is_idle() && at == connection.held.bytes.len() {
                 return false;
             }
-            let held = std::mem::take(&mut connection.held);
+            let held = std::mem::take(&mut connection.held.bytes);
             let parsed =
                 connection
+                    .held
                     .parser
                     .parse(&held[at..], &mut self.lookahead.spans, self.limits);
             if let Ok(Progress::Request { .. }) = parsed {
                 self.push(connection, &held[at..], at, true, first_span);
             }
-            connection.held = held;
+            connection.held.bytes = held;
             match parsed {
                 Ok(Progress::Request { consumed } | Progress::Empty { consumed }) => {
-                    connection.held_at += consumed;
+                    connection.held.at += consumed;
                 }
                 Ok(Progress::Incomplete { keep }) => {
-                    connection.held.truncate(at + keep);
+                    connection.held.bytes.truncate(at + keep);
                     return false;
                 }
                 Err(error) => {
@@ -265,7 +132,7 @@ impl Parser<'_> {
         held: bool,
         first_span: usize,
     ) {
-        let mut bigs = connection.parser.take_big();
+        let mut bigs = connection.held.parser.take_big();
         let ahead = &mut *self.lookahead;
         let first_key = ahead.keys.len() as u32;
         let mut first_span = first_span;
@@ -355,12 +222,4 @@ pub(crate) fn find_command(table: &CommandTable, quiet: bool, args: &Args<'_>) -
         return What::NotQuiet(id);
     }
     What::Command(id)
-}
-
-impl Lookahead {
-    /// Whether the batch has room for another request.
-    #[inline]
-    fn wants_more(&self, limit: usize) -> bool {
-        self.parsed.len() < limit.min(BATCH_COMMANDS) && self.keys.len() < BATCH_KEYS && !self.alone
-    }
 }

@@ -1,75 +1,54 @@
-//! Requests that are refused: unknown commands, and commands that may not run now.
+//! Why requests are refused that name no command that can run.
 
-use super::connection::What;
-use super::turn::Request;
-use super::{Front, Message};
+use super::lookahead::What;
 use crate::command::connection::quiet;
-use rufous_base::{Args, Effects};
-use rufous_command::{Failure, Reply};
+use rufous_base::Args;
+use rufous_command::{DataCommands, Failure, Table};
+use rufous_kernel::Worker;
 
-impl Front {
-    /// Why a request that names no runnable command is refused.
-    pub(crate) fn refusal(&mut self, what: What, args: &Args<'_>, errors: &[String]) -> Failure {
-        match what {
-            What::Malformed(index) => {
-                let text = errors
-                    .get(index as usize)
-                    .map_or("Protocol error", String::as_str);
-                format!("ERR {text}").into()
-            }
-            What::WrongArity(id) => {
-                self.kernel.stats_mut()[usize::from(id)].rejected += 1;
-                Failure::wrong_arity(self.table.spec(id).name)
-            }
-            What::NotQuiet(id) => {
-                self.kernel.stats_mut()[usize::from(id)].rejected += 1;
-                quiet::refusal(self.table.spec(id).name)
-            }
-            What::UnknownSub(id) => {
-                let sub = String::from_utf8_lossy(&args.get(1)[..args.get(1).len().min(128)])
-                    .into_owned();
-                let name = self.table.spec(id).name.to_uppercase();
-                format!("ERR unknown subcommand '{sub}'. Try {name} HELP.").into()
-            }
-            What::Unknown | What::Command(_) => {
-                let shown =
-                    |arg: &[u8]| String::from_utf8_lossy(&arg[..arg.len().min(128)]).into_owned();
-                let mut text = format!(
-                    "ERR unknown command '{}', with args beginning with: ",
-                    shown(args.get(0))
-                );
-                for arg in args.iter_from(1) {
-                    if text.len() > 128 + 64 {
-                        break;
-                    }
-                    text.push_str(&format!("'{}' ", shown(arg)));
-                }
-                text.into()
-            }
+/// Why a request that names no runnable command is refused.
+pub(crate) fn refusal(
+    what: What,
+    args: &Args<'_>,
+    errors: &[String],
+    table: &Table,
+    kernel: &mut Worker<DataCommands>,
+) -> Failure {
+    match what {
+        What::Malformed(index) => {
+            let text = errors
+                .get(index as usize)
+                .map_or("Protocol error", String::as_str);
+            format!("ERR {text}").into()
         }
-    }
-
-    pub(super) fn refuse(
-        &mut self,
-        request: &Request<'_>,
-        failure: &Failure,
-        fx: &mut Effects<Message>,
-    ) {
-        let spec = match request.what {
-            What::Command(id) | What::WrongArity(id) | What::NotQuiet(id) => {
-                Some(self.table.spec(id))
+        What::WrongArity(id) => {
+            kernel.stats_mut()[usize::from(id)].rejected += 1;
+            Failure::wrong_arity(table.spec(id).name)
+        }
+        What::NotQuiet(id) => {
+            kernel.stats_mut()[usize::from(id)].rejected += 1;
+            quiet::refusal(table.spec(id).name)
+        }
+        What::UnknownSub(id) => {
+            let sub =
+                String::from_utf8_lossy(&args.get(1)[..args.get(1).len().min(128)]).into_owned();
+            let name = table.spec(id).name.to_uppercase();
+            format!("ERR unknown subcommand '{sub}'. Try {name} HELP.").into()
+        }
+        What::Unknown | What::Command(_) => {
+            let shown =
+                |arg: &[u8]| String::from_utf8_lossy(&arg[..arg.len().min(128)]).into_owned();
+            let mut text = format!(
+                "ERR unknown command '{}', with args beginning with: ",
+                shown(args.get(0))
+            );
+            for arg in args.iter_from(1) {
+                if text.len() > 128 + 64 {
+                    break;
+                }
+                text.push_str(&format!("'{}' ", shown(arg)));
             }
-            What::Unknown | What::UnknownSub(_) | What::Malformed(_) => None,
-        };
-        let aborted = self.refused_in_transaction(request.conn, spec, failure);
-        let failure = aborted.as_ref().unwrap_or(failure);
-        let Some(connection) = self.connections.get(request.conn) else {
-            return;
-        };
-        connection.begin_request();
-        Reply::new(&mut fx.output, connection.resp3).error(failure);
-        if let What::Malformed(_) = request.what {
-            self.connections.close_after_reply(request.conn);
+            text.into()
         }
     }
 }

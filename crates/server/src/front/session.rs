@@ -2,9 +2,12 @@
 
 use super::connection::Connection;
 use super::local::Local;
-use crate::cluster::jobs::is_job;
-use rufous_base::{ConnId, Now};
-use rufous_command::{Failure, Flags, Spec};
+use super::orders::{SaveAnswer, SaveOrder};
+use super::persistence::COORDINATOR;
+use rufous_base::{ConnId, Now, Output, WorkerId};
+use rufous_command::{Failure, Flags, Reply, Spec};
+use rufous_kernel::Submitted;
+use rufous_kernel::keyspace::Keyspaces;
 
 /// The connection whose request runs, and the worker it runs on.
 pub struct Session<'a> {
@@ -20,16 +23,16 @@ pub struct Session<'a> {
 impl Session<'_> {
     /// The database of the request: that of its connection, or of the job that it runs for.
     pub fn db(&mut self) -> Result<u8, Failure> {
-        match self
-            .local
-            .front
-            .jobs
-            .get(self.conn)
-            .filter(|_| is_job(self.conn))
-        {
+        match self.local.front.peers.jobs.of(self.conn) {
             Some(begun) => Ok(begun.db),
             None => Ok(self.connection()?.db),
         }
+    }
+
+    /// Closes the connection of the running request, once that request and all earlier ones are
+    /// answered.
+    pub fn close_after_reply(&mut self) {
+        self.local.front.connections.close_after_reply(self.conn);
     }
 
     /// The connection whose request runs.
@@ -39,6 +42,71 @@ impl Session<'_> {
             .front
             .connection(conn)
             .ok_or(Failure::from("ERR the connection was closed"))
+    }
+}
+
+impl Session<'_> {
+    /// Sends an order to the coordinator; the reply is made of its answer, which may come much
+    /// later.
+    pub fn order_save(
+        &mut self,
+        order: SaveOrder,
+        finish: impl FnOnce(&mut Local<'_>, SaveAnswer, &mut Reply<'_>) + Send + 'static,
+    ) {
+        let finish =
+            move |front: &mut Local<'_>, answers: Vec<SaveAnswer>, reply: &mut Reply<'_>| {
+                if let Some(answer) = answers.into_iter().next() {
+                    finish(front, answer, reply);
+                }
+            };
+        let Some(gather) = self.expect(1, None, finish) else {
+            return;
+        };
+        self.local.front.order_save(order, Some(gather));
+    }
+}
+
+impl Session<'_> {
+    /// Has all workers apply the settings, and waits until logging is what they say.
+    pub fn switch_log(
+        &mut self,
+        finish: impl FnOnce(&mut Local<'_>, SaveAnswer, &mut Reply<'_>) + Send + 'static,
+    ) {
+        let finish =
+            move |front: &mut Local<'_>, answers: Vec<SaveAnswer>, reply: &mut Reply<'_>| {
+                if let Some(answer) = answers.into_iter().next() {
+                    finish(front, answer, reply);
+                }
+            };
+        self.local.take_settings();
+        let own = self.local.front.id();
+        let workers = self.local.front.kernel.placement().workers();
+        let all = (0..workers).map(|w| WorkerId(w as u16));
+        // The coordinator applies them with the order, which it answers in their place.
+        let others: Vec<_> = all.filter(|w| *w != own && *w != COORDINATOR).collect();
+        let Some(gather) = self.expect(others.len() + 1, None, finish) else {
+            return;
+        };
+        self.ask_for(gather, &others, |local, _| local.take_settings());
+        let order = SaveOrder::SwitchLog;
+        self.local.front.order_save(order, Some(gather));
+    }
+}
+
+impl Session<'_> {
+    /// Has all workers apply a table; `done` makes the reply when they have.
+    pub(crate) fn change_keyspaces(
+        &mut self,
+        table: Keyspaces,
+        done: Output,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Failure> {
+        let command = self.local.front.table.find(b"keyspace").unwrap_or_default();
+        let header = self.connection()?.header(command, false, None);
+        let kernel = &mut self.local.front.kernel;
+        let submitted = kernel.submit_keyspaces(&header, table, done, reply.out);
+        self.pending = submitted != Submitted::Done;
+        Ok(())
     }
 }
 
@@ -67,6 +135,14 @@ impl Pause {
         } else {
             until_us
         };
+    }
+
+    /// Whether a request of a connection has to wait.
+    #[inline]
+    pub(super) fn holds(&self, connection: &Connection, spec: &Spec) -> bool {
+        self.is_active()
+            && self.holds_back(spec, connection.flags_with_queued(spec))
+            && !connection.info.is_internal()
     }
 
     /// Whether a command has to wait. Administrative commands and `CLIENT` never do. `flags` are those

@@ -1,6 +1,8 @@
 //! The state that all workers of a node share, and the counters of each.
 
 use rufous_base::Output;
+use rufous_command::DataCommands;
+use rufous_kernel::Worker;
 use rufous_kernel::evict::Ledger;
 use rufous_resp::request::Limits;
 use std::collections::BTreeMap;
@@ -150,12 +152,12 @@ impl Shared {
     }
 
     /// A worker of the stopping node waits for no other node any more.
-    pub(super) fn part_from_peers(&self) {
+    pub(crate) fn part_from_peers(&self) {
         self.parted.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether that holds for all workers.
-    pub(super) fn all_parted(&self) -> bool {
+    pub(crate) fn all_parted(&self) -> bool {
         self.parted.load(Ordering::Relaxed) >= self.memory.len()
     }
 
@@ -175,6 +177,11 @@ impl Shared {
         self.memory[worker].store(bytes, Ordering::Relaxed);
         let total = self.memory.iter().map(|m| m.load(Ordering::Relaxed)).sum();
         self.memory_peak.fetch_max(total, Ordering::Relaxed);
+    }
+
+    /// Publishes the memory that the worker's data takes to the other workers.
+    pub(super) fn publish_memory(&self, kernel: &Worker<DataCommands>) {
+        self.memory_changed(kernel.id().index(), kernel.memory().total());
     }
 
     /// The peak of the data's memory, sampled ten times a second.
@@ -229,8 +236,6 @@ impl RequestLimits {
 pub struct Counters {
     pub connections: u64,
     pub rejected_connections: u64,
-    /// Suspended connections (see `Suspended`); a gauge, not a statistic.
-    pub suspended: usize,
     pub error_replies: u64,
     /// Error replies by prefix (`ERR`, `WRONGTYPE`, …).
     pub errors: BTreeMap<String, u64>,

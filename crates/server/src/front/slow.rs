@@ -6,9 +6,13 @@
 //! unexpectedly long reply ends its batch, and is timed together with the earlier commands of the
 //! batch.
 
-use super::connection::{Connection, What};
+use super::connection::Connection;
+use super::latency::LatencyLog;
+use super::lookahead::What;
+use super::outbox::Place;
 use super::parse::MANY_ARGS;
-use super::{Front, secret};
+use super::secret;
+use crate::config::Config;
 use rufous_base::{Args, Now};
 use rufous_command::{Flags, Spec, Table};
 use rufous_kernel::batch::Batch;
@@ -37,9 +41,40 @@ pub struct Entry {
 #[derive(Debug, Default)]
 pub struct SlowLog {
     pub entries: VecDeque<Entry>,
-    next_id: u64,
+    /// Entries that there ever were.
+    noted: u64,
+}
+
+/// The times of commands, and the logs of those that took long.
+#[derive(Debug, Default)]
+pub(crate) struct Timing {
+    pub(crate) slow: SlowLog,
+    pub(crate) latency: LatencyLog,
+    /// When the last step began.
+    since_us: u64,
+    /// How long the running command asked the driver to block this worker.
+    stall_us: u64,
+    /// The command that runs alone in the step.
     prepared: Option<Prepared>,
-    enabled: bool,
+    settings: Settings,
+}
+
+/// Settings of the two logs.
+#[derive(Debug, Default)]
+struct Settings {
+    /// In microseconds; negative: off.
+    slower_than: i64,
+    max_len: usize,
+    /// In milliseconds; 0: off.
+    latency_ms: u64,
+    /// Every command is timed on its own.
+    each: bool,
+}
+
+impl Settings {
+    fn is_on(&self) -> bool {
+        self.slower_than >= 0 && self.max_len > 0 || self.latency_ms > 0
+    }
 }
 
 #[derive(Debug)]
@@ -51,8 +86,31 @@ struct Prepared {
     skip_log: bool,
 }
 
-impl SlowLog {
-    /// Notes the command that is about to run alone.
+impl Prepared {
+    fn of(spec: &Spec, args: &Args<'_>) -> Self {
+        Self {
+            args: kept_args(spec, args),
+            is_fast: spec.flags.has(Flags::FAST),
+            skip_log: spec.flags.has(Flags::SKIP_SLOWLOG),
+            client: String::new(),
+            client_name: Vec::new(),
+        }
+    }
+}
+
+impl Timing {
+    /// Applies settings.
+    pub(super) fn configure(&mut self, config: &Config) {
+        self.settings = Settings {
+            slower_than: config.slowlog_log_slower_than,
+            max_len: config.slowlog_max_len,
+            latency_ms: config.latency_monitor_threshold_ms,
+            each: batch_limit(config.slowlog_log_slower_than) == 1,
+        };
+        self.slow.entries.truncate(config.slowlog_max_len);
+    }
+
+    /// A command is about to run alone.
     pub(super) fn prepare(
         &mut self,
         table: &Table,
@@ -61,23 +119,76 @@ impl SlowLog {
         connection: &Connection,
     ) {
         let What::Command(id) = what else { return };
-        if !self.enabled {
+        if !self.settings.is_on() {
             return;
         }
-        let spec = table.spec(id);
         self.prepared = Some(Prepared {
-            args: kept_args(spec, args),
-            is_fast: spec.flags.has(Flags::FAST),
-            skip_log: spec.flags.has(Flags::SKIP_SLOWLOG),
             client: connection.info.peer.clone(),
             client_name: connection.name.clone(),
+            ..Prepared::of(table.spec(id), args)
         });
     }
 
-    /// Applies settings: the threshold in microseconds (negative: off).
-    pub(crate) fn configure(&mut self, threshold_us: i64, max_len: usize, latency_ms: u64) {
-        self.enabled = threshold_us >= 0 && max_len > 0 || latency_ms > 0;
-        self.entries.truncate(max_len);
+    /// Requests of another worker's clients are about to run: notes one that arrived alone and would
+    /// have run alone there as well.
+    pub(super) fn prepare_forwarded(&mut self, table: &Table, batch: &mut Batch) {
+        if !self.settings.is_on() || batch.requests.len() != 1 {
+            return;
+        }
+        let (header, args, _) = batch.parts(0);
+        let spec = table.spec(header.command);
+        let timed =
+            self.settings.each || spec.flags.has(Flags::SLOW) || args.len() > MANY_ARGS as usize;
+        if timed {
+            self.prepared = Some(Prepared::of(spec, &args));
+        }
+    }
+
+    /// The running command has asked the driver to block the worker after it.
+    pub(super) fn on_stall(&mut self, us: u64) {
+        self.stall_us = us;
+    }
+
+    /// A step begins. Returns the time since the last one, which is that of its commands.
+    pub(super) fn on_step(&mut self, now: Now) -> u64 {
+        // A stall that the command requested comes after its step.
+        let stall_us = std::mem::take(&mut self.stall_us);
+        let elapsed = now.mono_us.saturating_sub(self.since_us) + stall_us;
+        self.since_us = now.mono_us;
+        elapsed
+    }
+
+    /// The last step took so long: logs the command that ran alone, if it was slow. `ran`: it has run.
+    #[inline]
+    pub(super) fn on_elapsed(&mut self, now: Now, elapsed_us: u64, ran: bool, place: Place) {
+        if let Some(prepared) = self.prepared.take().filter(|_| ran) {
+            self.note(now, elapsed_us, prepared, place);
+        }
+    }
+
+    fn note(&mut self, now: Now, elapsed_us: u64, prepared: Prepared, place: Place) {
+        let Settings {
+            slower_than,
+            max_len,
+            latency_ms,
+            ..
+        } = self.settings;
+        self.latency
+            .note_command(now, prepared.is_fast, elapsed_us, latency_ms);
+        if prepared.skip_log || slower_than < 0 || elapsed_us < slower_than as u64 {
+            return;
+        }
+        let entry = Entry {
+            id: self.slow.noted * place.workers as u64 + u64::from(place.own.0),
+            unix_us: now.unix_us,
+            duration_us: elapsed_us,
+            args: prepared.args,
+            client: prepared.client,
+            client_name: prepared.client_name,
+        };
+        self.slow.noted += 1;
+        self.slow.entries.push_front(entry);
+        self.slow.entries.truncate(max_len);
     }
 }
 
@@ -121,60 +232,78 @@ fn kept_args(spec: &Spec, args: &Args<'_>) -> Vec<Vec<u8>> {
     kept
 }
 
-impl Front {
-    /// Notes a request of another worker's client that is about to run, if it arrived alone and
-    /// would have run alone there as well.
-    pub(super) fn prepare_forwarded(&mut self, batch: &mut Batch) {
-        if !self.slow.enabled || batch.requests.len() != 1 {
-            return;
-        }
-        let (header, args, _) = batch.parts(0);
-        let spec = self.table.spec(header.command);
-        let timed =
-            self.batch_limit == 1 || spec.flags.has(Flags::SLOW) || args.len() > MANY_ARGS as usize;
-        if timed {
-            self.slow.prepared = Some(Prepared {
-                args: kept_args(spec, &args),
-                is_fast: spec.flags.has(Flags::FAST),
-                skip_log: spec.flags.has(Flags::SKIP_SLOWLOG),
-                client: String::new(),
-                client_name: Vec::new(),
-            });
+#[cfg(test)]
+mod tests {
+    use super::super::testing::with_args;
+    use super::*;
+    use rufous_base::WorkerId;
+
+    fn at(mono_us: u64) -> Now {
+        Now {
+            mono_us,
+            ..Now::default()
         }
     }
 
-    /// Distributes the time since the last step over the commands of that step, and logs the one
-    /// that ran alone, if it was slow.
-    pub(super) fn account(&mut self, now: Now) {
-        // A stall that the command requested comes after this step.
-        let elapsed =
-            now.mono_us.saturating_sub(self.batch_started_us) + std::mem::take(&mut self.stall_us);
-        self.batch_started_us = now.mono_us;
-        let ran = self.kernel.has_unaccounted();
-        self.kernel.account(elapsed);
-        let Some(prepared) = self.slow.prepared.take() else {
-            return;
+    fn timing(slower_than: i64) -> Timing {
+        let mut timing = Timing::default();
+        timing.configure(&Config {
+            slowlog_log_slower_than: slower_than,
+            slowlog_max_len: 2,
+            ..Config::in_memory()
+        });
+        timing
+    }
+
+    /// Runs a command of another worker's client that takes so long; returns the number of entries.
+    fn run(timing: &mut Timing, command: &str, from_us: u64, took_us: u64) -> usize {
+        let table = crate::command::table();
+        let command = table.find(command.as_bytes()).expect("a command");
+        let place = Place {
+            own: WorkerId(1),
+            workers: 3,
         };
-        if ran {
-            let threshold_ms = self.config.latency_monitor_threshold_ms;
-            self.latency
-                .note_command(now, prepared.is_fast, elapsed, threshold_ms);
-        }
-        let threshold = self.config.slowlog_log_slower_than;
-        if !ran || prepared.skip_log || threshold < 0 || elapsed < threshold as u64 {
-            return;
-        }
-        let workers = self.shared.workers as u64;
-        let entry = Entry {
-            id: self.slow.next_id * workers + u64::from(self.id().0),
-            unix_us: now.unix_us,
-            duration_us: elapsed,
-            args: prepared.args,
-            client: prepared.client,
-            client_name: prepared.client_name,
+        timing.on_step(at(from_us));
+        let spec = table.spec(command);
+        with_args(&[spec.name.as_bytes()], |args| {
+            timing.prepared = Some(Prepared::of(spec, args));
+        });
+        let elapsed_us = timing.on_step(at(from_us + took_us));
+        timing.on_elapsed(at(from_us + took_us), elapsed_us, true, place);
+        timing.slow.entries.len()
+    }
+
+    #[test]
+    fn the_slow_ones_are_kept_the_newest_first() {
+        let mut timing = timing(50);
+        assert_eq!(run(&mut timing, "keys", 1000, 49), 0);
+        assert_eq!(run(&mut timing, "keys", 2000, 50), 1);
+        assert_eq!(run(&mut timing, "sort", 3000, 60), 2);
+        assert_eq!(run(&mut timing, "sort", 4000, 70), 2);
+        let kept = timing.slow.entries.iter();
+        let kept: Vec<_> = kept.map(|entry| (entry.id, entry.duration_us)).collect();
+        // Numbers differ over the workers.
+        assert_eq!(kept, [(7, 70), (4, 60)]);
+    }
+
+    #[test]
+    fn a_stall_counts_and_a_command_that_has_not_run_does_not() {
+        let mut timing = timing(50);
+        timing.on_step(at(1000));
+        timing.on_stall(500);
+        assert_eq!(timing.on_step(at(1010)), 510);
+        assert_eq!(timing.on_step(at(1020)), 10, "once");
+        with_args(&[b"keys"], |args| {
+            let table = crate::command::table();
+            let spec = table.spec(table.find(b"keys").expect("a command"));
+            timing.prepared = Some(Prepared::of(spec, args));
+        });
+        let place = Place {
+            own: WorkerId(0),
+            workers: 1,
         };
-        self.slow.next_id += 1;
-        self.slow.entries.push_front(entry);
-        self.slow.entries.truncate(self.config.slowlog_max_len);
+        timing.on_elapsed(at(2000), 980, false, place);
+        timing.on_elapsed(at(3000), 980, true, place);
+        assert!(timing.slow.entries.is_empty());
     }
 }

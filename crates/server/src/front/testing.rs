@@ -86,7 +86,7 @@ impl Rig {
         let front = |w| {
             let mut front =
                 Front::new(WorkerId(w as u16), Arc::clone(&shared), Arc::clone(&config));
-            front.without_disk();
+            front.begin_without_disk();
             front
         };
         Rig {
@@ -428,4 +428,19 @@ pub(crate) fn with_args<T>(words: &[&[u8]], f: impl FnOnce(&Args<'_>) -> T) -> T
         bytes.extend_from_slice(word);
     }
     f(&Args::new(&bytes, &spans, &mut []))
+}
+
+pub(crate) fn id(slot: u32, generation: u32) -> ConnId {
+    ConnId { slot, generation }
+}
+
+/// A client on this machine.
+pub(crate) fn info() -> ConnInfo {
+    ConnInfo {
+        peer: String::new(),
+        local: String::new(),
+        is_local: true,
+        origin: Origin::Client,
+        certificate: None,
+    }
 }

@@ -140,13 +140,17 @@ fn nothing_overtakes_a_question_to_all_workers() {
         b"SET a 1\r\nSET b 1\r\nSET c 1\r\nDBSIZE\r\nSET d 1\r\nSET e 1\r\nDBSIZE\r\nPING\r\n",
     );
     assert!(
-        rig.fronts[0].counters.suspended == 1,
+        rig.fronts[0].connections.suspended() == 1,
         "the question is under way"
     );
     rig.settle();
     let replies = "+OK\r\n+OK\r\n+OK\r\n:3\r\n+OK\r\n+OK\r\n:5\r\n+PONG\r\n";
     assert_eq!(rig.take(client), replies);
-    assert!(rig.fronts.iter().all(|front| front.counters.suspended == 0));
+    assert!(
+        rig.fronts
+            .iter()
+            .all(|front| front.connections.suspended() == 0)
+    );
 }
 
 #[test]
@@ -158,7 +162,7 @@ fn a_pipeline_longer_than_may_be_under_way() {
         .flat_map(|i| format!("SET foo {i}\r\nGET foo\r\n").into_bytes())
         .collect();
     rig.send_only(client, &bytes);
-    assert_eq!(rig.fronts[0].counters.suspended, 1);
+    assert_eq!(rig.fronts[0].connections.suspended(), 1);
     rig.settle();
     let replies: String = (0..count)
         .map(|i| format!("+OK\r\n${}\r\n{i}\r\n", i.to_string().len()))

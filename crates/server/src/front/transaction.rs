@@ -15,32 +15,35 @@
 pub(crate) mod apart;
 pub(crate) mod begun;
 pub(crate) mod listed;
+mod open;
 mod plan;
+mod promises;
+mod route;
 mod run;
 mod savepoints;
+mod sessions;
 mod step;
 #[cfg(test)]
 mod tests;
 pub(crate) mod token;
 mod undoing;
+mod watching;
 
-use super::Front;
+pub(crate) use open::Transactions;
+
 use super::connection::Connection;
-use super::monitor;
-use super::session::Session;
-use apart::{Apart, Far};
-use begun::{Begun, Promised};
-use rufous_base::{Args, ConnId, Now, Output, WorkerId};
-use rufous_cluster::figures::WaitFigures;
-use rufous_command::{Failure, Flags, OUT_OF_MEMORY, Reply, Spec, options, unwritable};
-use rufous_kernel::Batch;
+use crate::command::CommandTable;
+use crate::config::Config;
+use apart::Far;
+use begun::Begun;
+use rufous_base::{Args, Now};
+use rufous_command::{DataCommands, Failure, Flags, OUT_OF_MEMORY, Spec, options, unwritable};
 use rufous_kernel::batch::{Header, Request};
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::shard::WatchId;
-use run::Running;
+use rufous_kernel::{Batch, Worker};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
-use step::Step;
+use std::collections::BTreeSet;
 
 const TOO_LARGE: Failure = Failure(Cow::Borrowed(
     "ERR the transaction is larger than client-query-buffer-limit allows",
@@ -75,6 +78,12 @@ pub struct Transaction {
     begun: Option<Box<Begun>>,
     /// Its outcome is kept: an error undoes it.
     has_token: bool,
+}
+
+/// The watches of a connection.
+struct Watched {
+    here: BTreeSet<KeyName>,
+    far: Far,
 }
 
 impl Transaction {
@@ -133,6 +142,39 @@ impl Transaction {
         queued.push(header, args);
     }
 
+    /// Queues a command for `EXEC`, unless the transaction would have more bytes than `limit`.
+    pub(super) fn queue(
+        &mut self,
+        mut header: Header,
+        spec: &Spec,
+        args: Args<'_>,
+        limit: usize,
+        spare: &mut Option<Box<Batch>>,
+    ) -> Result<(), Failure> {
+        if self.aborted {
+            return Ok(());
+        }
+        if self.bytes + size_of_request(&args) > limit {
+            self.abort();
+            return Err(TOO_LARGE);
+        }
+        header.db = self.db.unwrap_or(header.db);
+        if spec.flags.has(Flags::SELECT) {
+            self.db = options::database(args.get(1)).ok().or(self.db);
+        }
+        self.keep(header, spec, args, spare);
+        Ok(())
+    }
+
+    /// Its watches, which end.
+    fn take_watches(&mut self) -> Watched {
+        self.watched_bytes = 0;
+        Watched {
+            here: std::mem::take(&mut self.watched),
+            far: std::mem::take(&mut self.far),
+        }
+    }
+
     fn forget_kept(&mut self) -> Option<Box<Batch>> {
         (self.bytes, self.flags, self.grows) = (0, Flags::NONE, None);
         self.queued.take()
@@ -166,207 +208,20 @@ fn discarded(why: &Failure) -> Failure {
     format!("EXECABORT Transaction discarded because of: {why}").into()
 }
 
-/// The transactions in progress.
-#[derive(Debug, Default)]
-pub(crate) struct Transactions {
-    running: BTreeMap<u64, Running>,
-    apart: apart::Open,
-    /// Commands of open ones whose keys are to be held.
-    steps: BTreeMap<u64, Step>,
-    promised: Promised,
-    names: u64,
-    next: u64,
-    /// Answers to commands in transactions that asked other workers.
-    answers: Vec<(u64, Output)>,
-    /// Reused for the next one.
-    spare: Option<Box<Batch>>,
-}
-
-impl Transactions {
-    /// How long clients have waited for outcomes of transactions over slots.
-    pub(crate) fn waits(&self) -> WaitFigures {
-        self.apart.waits
+/// Why changes are refused at present, if commands with these flags make any.
+pub(super) fn refusal_of_changes(
+    kernel: &mut Worker<DataCommands>,
+    now: Now,
+    flags: Flags,
+    grows: Option<u16>,
+) -> Option<Failure> {
+    if let Some(why) = kernel.refuses_writes()
+        && flags.has(Flags::WRITE)
+    {
+        return Some(unwritable(why));
     }
-
-    /// Takes the reply to a command that a transaction waits for.
-    pub(super) fn answer(&mut self, exec: u64, reply: Output) {
-        self.answers.push((exec, reply));
-    }
-}
-
-impl Front {
-    /// Queues a command for `EXEC`.
-    pub(super) fn queue(
-        &mut self,
-        now: Now,
-        mut header: Header,
-        spec: &Spec,
-        args: Args<'_>,
-        reply: &mut Reply<'_>,
-    ) {
-        let grows = spec.flags.has(Flags::DENYOOM).then_some(header.command);
-        let refused = self.refusal_of_changes(now, spec.flags, grows);
-        let limit = self.config.client_query_buffer_limit.min(LARGEST_QUEUE);
-        let spare = &mut self.transactions.spare;
-        let Some(connection) = self.connections.get(header.conn) else {
-            return;
-        };
-        let transaction = &mut connection.transaction;
-        if spec.flags.has(Flags::NO_MULTI) {
-            transaction.abort();
-            return reply.error(&"ERR Command not allowed inside a transaction".into());
-        }
-        if let Some(failure) = refused {
-            transaction.abort();
-            self.kernel.stats_mut()[usize::from(header.command)].rejected += 1;
-            return reply.error(&failure);
-        }
-        if !transaction.aborted {
-            if transaction.bytes + size_of_request(&args) > limit {
-                transaction.abort();
-                return reply.error(&TOO_LARGE);
-            }
-            header.db = transaction.db.unwrap_or(header.db);
-            if spec.flags.has(Flags::SELECT) {
-                transaction.db = options::database(args.get(1)).ok().or(transaction.db);
-            }
-            transaction.keep(header, spec, args, spare);
-        }
-        reply.simple("QUEUED");
-    }
-
-    /// Why changes are refused at present, if commands with these flags make any.
-    fn refusal_of_changes(
-        &mut self,
-        now: Now,
-        flags: Flags,
-        grows: Option<u16>,
-    ) -> Option<Failure> {
-        if let Some(why) = self.kernel.refuses_writes()
-            && flags.has(Flags::WRITE)
-        {
-            return Some(unwritable(why));
-        }
-        let is_full = grows.is_some_and(|command| !self.kernel.admits(now, command));
-        is_full.then_some(OUT_OF_MEMORY)
-    }
-
-    /// An error reply to a request that is not run. It aborts the transaction that the request was
-    /// part of, or was to end.
-    pub(super) fn refused_in_transaction(
-        &mut self,
-        conn: ConnId,
-        spec: Option<&Spec>,
-        failure: &Failure,
-    ) -> Option<Failure> {
-        let has_begun = self
-            .connection(conn)
-            .is_some_and(|c| c.transaction.is_begun());
-        if spec.is_some_and(|spec| spec.flags.has(Flags::EXEC)) && !has_begun {
-            self.end_transaction(conn);
-            return Some(discarded(failure));
-        }
-        if let Some(connection) = self.connection(conn) {
-            connection.transaction.abort();
-        }
-        None
-    }
-
-    /// Drops a connection's queue and watches.
-    pub(crate) fn end_transaction(&mut self, conn: ConnId) {
-        let Some(connection) = self.connection(conn) else {
-            return;
-        };
-        let watcher = connection.watcher();
-        let ended = std::mem::take(&mut connection.transaction);
-        self.end_parts(watcher, ended);
-    }
-
-    fn end_parts(&mut self, watcher: WatchId, ended: Transaction) {
-        if let Some(batch) = ended.queued {
-            self.transactions.keep(batch);
-        }
-        if let Some(begun) = ended.begun {
-            self.counters.on_transaction_ended(false);
-            self.end_begun(*begun);
-        }
-        self.end_watches(watcher, ended.watched.iter());
-        self.end_far(ended.far);
-    }
-
-    /// A connection is closed.
-    pub(super) fn end_transaction_of(&mut self, connection: &mut Connection) {
-        let ended = std::mem::take(&mut connection.transaction);
-        self.end_parts(connection.watcher(), ended);
-    }
-
-    /// Removes watches at the owners of keys.
-    pub(super) fn end_watches<'k>(
-        &mut self,
-        watcher: WatchId,
-        keys: impl Iterator<Item = &'k KeyName>,
-    ) {
-        let placement = self.kernel.placement();
-        let owners: BTreeSet<_> = keys.map(|(_, key)| placement.owner(key)).collect();
-        for owner in owners {
-            if owner == self.id() {
-                self.kernel.shard.observers_mut().unwatch(watcher);
-            } else {
-                self.tell(owner, move |front, _| {
-                    front.kernel.shard.observers_mut().unwatch(watcher)
-                });
-            }
-        }
-    }
-
-    /// A command that had only been queued is run.
-    fn show_queued(&mut self, now: Now, header: &Header, args: &Args<'_>) {
-        let spec = self.table.spec(header.command);
-        if self.shared.has_monitors() && monitor::shows(spec) {
-            self.feed_monitors(now, header.conn, spec, args);
-        }
-        if let Some(connection) = self.connection(header.conn) {
-            connection.commands += 1;
-            connection.last_command = Some(header.command);
-        }
-    }
-
-    /// Shows monitors that a transaction ended.
-    pub(super) fn show_exec(&mut self, now: Now, conn: ConnId) {
-        if self.shared.has_monitors()
-            && let Some(exec) = self.table.find(b"exec")
-        {
-            let args = Args::new(b"exec", &[(0, 4)], &mut []);
-            self.feed_monitors(now, conn, self.table.spec(exec), &args);
-        }
-    }
-
-    /// For an event of a transaction over slots.
-    pub(crate) fn apart(&mut self, now: Now) -> Apart<'_> {
-        let since_us = now.mono_us;
-        Apart {
-            front: self,
-            now,
-            since_us,
-        }
-    }
-
-    /// Ends watches that slots have recorded.
-    fn end_far(&mut self, far: Far) {
-        self.apart(Now::default()).end_watches(far);
-    }
-
-    fn watch_here<'k>(
-        &mut self,
-        watcher: WatchId,
-        keys: impl Iterator<Item = &'k KeyName>,
-        now: Now,
-    ) {
-        for (db, bytes) in keys {
-            let key = self.kernel.shard.key(bytes);
-            self.kernel.shard.watch(usize::from(*db), key, watcher, now);
-        }
-    }
+    let is_full = grows.is_some_and(|command| !kernel.admits(now, command));
+    is_full.then_some(OUT_OF_MEMORY)
 }
 
 /// Bytes that a queued request takes.
@@ -374,127 +229,68 @@ fn size_of_request(args: &Args<'_>) -> usize {
     args.iter_from(0).map(|arg| arg.len() + 8).sum::<usize>() + size_of::<Request>()
 }
 
-impl Transactions {
-    /// A name for promises of all workers to a transaction of worker `own`. Names of holds are
-    /// small numbers.
-    fn name(&mut self, own: WorkerId) -> u64 {
-        self.names += 1;
-        1 << 63 | u64::from(own.0) << 47 | self.names
-    }
-
-    fn keep(&mut self, mut batch: Box<Batch>) {
-        batch.reset();
-        self.spare = Some(batch);
-    }
+/// The command that ends a transaction.
+fn end_of(table: &CommandTable, begun: bool) -> u16 {
+    let name = if begun { &b"commit"[..] } else { b"exec" };
+    table.find(name).unwrap_or_default()
 }
 
-impl Session<'_> {
-    /// `MULTI`.
-    pub(crate) fn begin_transaction(&mut self) -> Result<(), Failure> {
-        let transaction = &mut self.connection()?.transaction;
-        if transaction.open {
-            return Err("ERR MULTI calls can not be nested".into());
+/// Bytes that a transaction may have.
+fn limit_of(config: &Config) -> usize {
+    config.client_query_buffer_limit.min(LARGEST_QUEUE)
+}
+
+#[cfg(test)]
+mod queue_tests {
+    use super::super::connection::Connection;
+    use super::super::testing::{id, info};
+    use super::*;
+
+    /// Queues a command; returns its database.
+    fn queue(transaction: &mut Transaction, text: &str, limit: usize) -> Result<u8, Failure> {
+        let table = crate::command::table();
+        let (mut spans, mut at) = (Vec::new(), 0);
+        for word in text.split(' ') {
+            spans.push((at, word.len() as u32));
+            at += word.len() as u32 + 1;
         }
-        if transaction.is_begun() {
-            return Err("ERR MULTI inside a transaction started by BEGIN".into());
-        }
-        transaction.open = true;
-        Ok(())
+        let args = Args::new(text.as_bytes(), &spans, &mut []);
+        let command = table.find(args.get(0)).expect("a command");
+        let header = Connection::new(id(0, 1), 1, info(), 0).header(command, false, None);
+        let (spec, mut spare) = (table.spec(command), None);
+        transaction.queue(header, spec, args, limit, &mut spare)?;
+        let queued = transaction.queued.as_deref();
+        let last = queued.and_then(|batch| batch.requests.last());
+        Ok(last.map_or(0, |request| request.header.db))
     }
 
-    /// `DISCARD`.
-    pub(crate) fn discard_transaction(&mut self) -> Result<(), Failure> {
-        if !self.connection()?.transaction.open {
-            return Err("ERR DISCARD without MULTI".into());
+    fn open() -> Transaction {
+        Transaction {
+            open: true,
+            ..Transaction::default()
         }
-        self.local.front.end_transaction(self.conn);
-        Ok(())
     }
 
-    /// `WATCH` keys, which begin at argument `from`. The reply comes when all their owners have
-    /// recorded the watch.
-    pub(crate) fn watch(
-        &mut self,
-        args: &Args<'_>,
-        from: usize,
-        reply: &mut Reply<'_>,
-    ) -> Result<(), Failure> {
-        let limit = self.local.front.config.client_query_buffer_limit;
-        let (here, now) = (self.local.front.id(), self.now);
-        let placement = self.local.front.kernel.placement().clone();
-        let refused = args
-            .iter_from(from)
-            .find_map(|key| self.local.front.refused_watch(key));
-        if let Some(failure) = refused {
-            return Err(failure);
-        }
-        let connection = self.connection()?;
-        if connection.transaction.open {
-            return Err("ERR WATCH inside MULTI is not allowed".into());
-        }
-        if connection.transaction.is_begun() {
-            return Err("ERR WATCH inside BEGIN is not allowed".into());
-        }
-        let (watcher, db) = (connection.watcher(), connection.db);
-        let transaction = &mut connection.transaction;
-        let (mut own, mut others) = (Vec::new(), Vec::new());
-        let mut all = Vec::new();
-        for key in args.iter_from(from) {
-            let key: KeyName = (db, key.into());
-            if transaction.watched.contains(&key) {
-                continue;
-            }
-            transaction.watched_bytes += key.1.len() + 2 * size_of::<KeyName>();
-            if transaction.watched_bytes > limit {
-                return Err(WATCHES_TOO_MUCH);
-            }
-            transaction.watched.insert(key.clone());
-            all.push(key.clone());
-            match placement.owner(&key.1) {
-                owner if owner == here => own.push(key),
-                owner => others.push((owner, key)),
-            }
-        }
-        let (conn, front) = (self.conn, &mut self.local.front);
-        if front.apart(now).records(conn, &all) {
-            front.apart(now).watch(conn, all)?;
-            self.pending = true;
-            return Ok(());
-        }
-        self.local.front.watch_here(watcher, own.iter(), now);
-        if others.is_empty() {
-            reply.ok();
-            return Ok(());
-        }
-        let owners: BTreeSet<_> = others.iter().map(|(owner, _)| *owner).collect();
-        let owners: Vec<_> = owners.into_iter().collect();
-        self.ask(
-            &owners,
-            None,
-            move |local, now| {
-                let here = local.id();
-                let own = others.iter().filter(|(owner, _)| *owner == here);
-                local
-                    .front
-                    .watch_here(watcher, own.map(|(_, key)| key), now);
-            },
-            |_, _: Vec<()>, reply| reply.ok(),
-        );
-        Ok(())
+    #[test]
+    fn commands_after_select_run_in_its_database() {
+        let mut transaction = open();
+        assert_eq!(queue(&mut transaction, "set a 1", 1000), Ok(0));
+        assert_eq!(queue(&mut transaction, "select 3", 1000), Ok(0));
+        assert_eq!(queue(&mut transaction, "get a", 1000), Ok(3));
+        let (flags, grows) = transaction.changes();
+        assert!(flags.has(Flags::WRITE) && grows.is_some());
+        assert_eq!(transaction.len(), 3);
     }
 
-    /// `UNWATCH`.
-    pub(crate) fn unwatch(&mut self) -> Result<(), Failure> {
-        let connection = self.connection()?;
-        if connection.transaction.is_begun() {
-            return Err("ERR UNWATCH inside BEGIN is not allowed".into());
-        }
-        let watcher = connection.watcher();
-        connection.transaction.watched_bytes = 0;
-        let watched = std::mem::take(&mut connection.transaction.watched);
-        let far = std::mem::take(&mut connection.transaction.far);
-        self.local.front.end_watches(watcher, watched.iter());
-        self.local.front.end_far(far);
-        Ok(())
+    #[test]
+    fn a_queue_that_is_too_large_is_dropped() {
+        let mut transaction = open();
+        let one = size_of::<Request>() + 40;
+        assert_eq!(queue(&mut transaction, "get a", one), Ok(0));
+        assert_eq!(queue(&mut transaction, "get a", one), Err(TOO_LARGE));
+        assert!(transaction.aborted && transaction.is_empty());
+        // `EXEC` will be refused; until then nothing is kept.
+        assert_eq!(queue(&mut transaction, "get a", one), Ok(0));
+        assert!(transaction.is_empty() && transaction.bytes() == 0);
     }
 }

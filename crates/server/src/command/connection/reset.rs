@@ -2,7 +2,7 @@
 
 use super::spec;
 use crate::command::SessionCommand;
-use crate::front::connection::ReplyMode;
+use crate::front::replies::ReplyMode;
 use rufous_command::Flags;
 use rufous_resp::Proto;
 
@@ -30,7 +30,7 @@ pub static RESET: SessionCommand = SessionCommand {
         connection.resp3 = false;
         connection.name.clear();
         connection.authenticated = open || connection.info.is_internal();
-        connection.reply_mode = ReplyMode::On;
+        connection.replies.mode = ReplyMode::On;
         connection.no_evict = false;
         connection.no_touch = false;
         connection.crosses_slots = false;

@@ -3,7 +3,7 @@
 
 use super::save::{BUSY, FLAGS, refuse};
 use crate::command::{SessionCommand, help};
-use crate::front::persistence::{Pinned, SaveAnswer, SaveOrder};
+use crate::front::orders::{Pinned, SaveAnswer, SaveOrder};
 use crate::front::session::Session;
 use rufous_base::Args;
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
@@ -114,19 +114,19 @@ fn unpin(session: &mut Session<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result
 
 #[cfg(test)]
 mod tests {
-    use crate::front::persistence::{Asked, Pinned, SaveAnswer, SaveOrder};
+    use crate::front::orders::{Asked, Pinned, SaveAnswer, SaveOrder};
     use crate::front::testing::Rig;
     use rufous_kernel::durable::Manifest;
 
     fn rig(workers: usize) -> Rig {
         let rig = Rig::new(workers);
         let mut rig = rig;
-        rig.fronts[0].persistence.takes_orders = true;
+        rig.fronts[0].durability.orders.take_them();
         rig
     }
 
     fn next_order(rig: &mut Rig) -> Option<Asked> {
-        let mut orders = rig.fronts[0].take_save_orders();
+        let mut orders = rig.fronts[0].durability.orders.take();
         assert!(orders.len() <= 1);
         orders.pop_front()
     }
@@ -162,7 +162,7 @@ mod tests {
             rig.send(client, b"BACKUP PIN\r\n");
             let asked = next_order(&mut rig).expect("an order");
             assert_eq!(asked.order, SaveOrder::Pin);
-            rig.fronts[0].answer_save(asked, pinned(4));
+            rig.fronts[0].durability.orders.answer(asked, pinned(4));
             rig.advance_ms(100);
             // The seed is told to no client.
             let manifest = String::from_utf8(manifest(0)).expect("text");
@@ -174,7 +174,10 @@ mod tests {
             rig.send(client, b"BACKUP UNPIN 4\r\n");
             let asked = next_order(&mut rig).expect("an order");
             assert_eq!(asked.order, SaveOrder::Unpin(4));
-            rig.fronts[0].answer_save(asked, SaveAnswer::Unpinned(true));
+            rig.fronts[0]
+                .durability
+                .orders
+                .answer(asked, SaveAnswer::Unpinned(true));
             rig.advance_ms(100);
             assert_eq!(rig.take(client), ":1\r\n");
             rig.close(client);
@@ -192,7 +195,7 @@ mod tests {
             if closes_first {
                 rig.close(client);
             }
-            rig.fronts[0].answer_save(asked, pinned(4));
+            rig.fronts[0].durability.orders.answer(asked, pinned(4));
             rig.advance_ms(100);
             if !closes_first {
                 assert!(next_order(&mut rig).is_none());
@@ -201,7 +204,10 @@ mod tests {
             rig.settle();
             let asked = next_order(&mut rig).expect("an order");
             assert_eq!(asked.order, SaveOrder::Unpin(4));
-            rig.fronts[0].answer_save(asked, SaveAnswer::Unpinned(true));
+            rig.fronts[0]
+                .durability
+                .orders
+                .answer(asked, SaveAnswer::Unpinned(true));
         }
     }
 }

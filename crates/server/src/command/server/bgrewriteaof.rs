@@ -2,7 +2,7 @@
 
 use super::save::{FLAGS, refuse};
 use crate::command::SessionCommand;
-use crate::front::persistence::{SaveAnswer, SaveOrder};
+use crate::front::orders::{SaveAnswer, SaveOrder};
 use crate::front::session::Session;
 use rufous_base::Args;
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};

@@ -2,7 +2,7 @@
 
 use super::save::{BUSY, FLAGS, refuse};
 use crate::command::SessionCommand;
-use crate::front::persistence::{SaveAnswer, SaveOrder};
+use crate::front::orders::{SaveAnswer, SaveOrder};
 use crate::front::session::Session;
 use rufous_base::Args;
 use rufous_command::options::is;

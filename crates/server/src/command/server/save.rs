@@ -1,7 +1,7 @@
 //! SAVE, and what the commands on snapshots have in common.
 
 use crate::command::SessionCommand;
-use crate::front::persistence::{SaveAnswer, SaveOrder};
+use crate::front::orders::{SaveAnswer, SaveOrder};
 use crate::front::session::Session;
 use rufous_base::Args;
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
@@ -48,7 +48,7 @@ pub(super) fn refuse(answer: &SaveAnswer, busy: &'static str, reply: &mut Reply<
 
 #[cfg(test)]
 mod tests {
-    use crate::front::persistence::{SaveAnswer, SaveOrder};
+    use crate::front::orders::{SaveAnswer, SaveOrder};
     use crate::front::testing::Rig;
 
     /// Runs a request at the last of `workers`, and gives the coordinator's answer to its order.
@@ -56,7 +56,7 @@ mod tests {
     fn check(request: &str, order: SaveOrder, answer: SaveAnswer, expected: &str) {
         for workers in [1, 3] {
             let mut rig = Rig::new(workers);
-            rig.fronts[0].persistence.takes_orders = true;
+            rig.fronts[0].durability.orders.take_them();
             let client = rig.connect(workers - 1);
             rig.send(client, format!("{request}\r\nPING\r\n").as_bytes());
             assert_eq!(
@@ -64,10 +64,13 @@ mod tests {
                 "",
                 "{request} waits, and the next behind it"
             );
-            let mut asked = rig.fronts[0].take_save_orders();
+            let mut asked = rig.fronts[0].durability.orders.take();
             let asked = asked.pop_front().expect("an order");
             assert_eq!(asked.order, order);
-            rig.fronts[0].answer_save(asked, answer.clone());
+            rig.fronts[0]
+                .durability
+                .orders
+                .answer(asked, answer.clone());
             rig.advance_ms(100);
             assert_eq!(
                 rig.take(client),
@@ -149,7 +152,7 @@ mod tests {
     fn the_time_of_the_last_save() {
         let mut rig = Rig::new(2);
         rig.check("LASTSAVE", ":1700000000\r\n");
-        rig.fronts[0].persistence.info.node.last_save_time_s = 1_700_000_777;
+        rig.fronts[0].durability.info.node.last_save_time_s = 1_700_000_777;
         for worker in 0..2 {
             let client = rig.connect(worker);
             rig.check_on(client, "LASTSAVE", ":1700000777\r\n");

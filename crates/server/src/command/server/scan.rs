@@ -40,7 +40,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     let workers = session.local.workers();
     if cursor.worker as usize >= workers {
         // From elsewhere, or made up: there is nothing behind it.
-        finish(reply, workers, cursor, Vec::new(), filter.count);
+        finish_scan(reply, workers, cursor, Vec::new(), filter.count);
     } else if cursor.at == 0 {
         let count = filter.count;
         session.ask_all(
@@ -48,7 +48,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
             move |local, now| part(local, now, db, cursor, &filter),
             move |_, parts, reply| {
                 let parts = parts.into_iter().skip(cursor.worker as usize).collect();
-                finish(reply, workers, cursor, parts, count);
+                finish_scan(reply, workers, cursor, parts, count);
             },
         );
     } else {
@@ -57,7 +57,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
             reply,
             WorkerId(cursor.worker as u16),
             move |local, now| part(local, now, db, cursor, &filter),
-            move |_, part, reply| finish(reply, workers, cursor, vec![part], count),
+            move |_, part, reply| finish_scan(reply, workers, cursor, vec![part], count),
         );
     }
     Ok(())
@@ -173,7 +173,13 @@ fn part(local: &mut Local<'_>, now: Now, db: usize, cursor: Cursor, filter: &Fil
 
 /// Replies with the parts of the workers from the cursor's on, as many as it
 /// takes for `count` keys.
-fn finish(reply: &mut Reply<'_>, workers: usize, cursor: Cursor, parts: Vec<Part>, count: usize) {
+fn finish_scan(
+    reply: &mut Reply<'_>,
+    workers: usize,
+    cursor: Cursor,
+    parts: Vec<Part>,
+    count: usize,
+) {
     let mut next = Cursor {
         worker: workers as u32,
         at: 0,

@@ -3,7 +3,7 @@
 
 use super::save::refuse;
 use crate::command::SessionCommand;
-use crate::front::persistence::{SaveAnswer, SaveOrder};
+use crate::front::orders::{SaveAnswer, SaveOrder};
 use crate::front::session::Session;
 use rufous_base::Args;
 use rufous_command::options::is;
@@ -82,7 +82,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<(
 #[cfg(test)]
 mod tests {
     use crate::config::Config;
-    use crate::front::persistence::{SaveAnswer, SaveOrder};
+    use crate::front::orders::{SaveAnswer, SaveOrder};
     use crate::front::testing::Rig;
     use rufous_base::NodeEffect;
 
@@ -109,7 +109,7 @@ mod tests {
             ..config
         };
         let mut rig = Rig::with_config(workers, config);
-        rig.fronts[0].persistence.takes_orders = true;
+        rig.fronts[0].durability.orders.take_them();
         rig
     }
 
@@ -128,12 +128,15 @@ mod tests {
             let mut rig = with_folder(2, appendonly, save);
             let client = rig.connect(1);
             rig.send(client, format!("{request}\r\n").as_bytes());
-            let asked = rig.fronts[0].take_save_orders().pop_front();
+            let asked = rig.fronts[0].durability.orders.take().pop_front();
             let found = asked.as_ref().map(|asked| asked.order);
             assert_eq!(found, order, "{request} {appendonly} {save}");
             if let Some(asked) = asked {
                 assert_eq!(rig.node_effects, []);
-                rig.fronts[0].answer_save(asked, SaveAnswer::Saved);
+                rig.fronts[0]
+                    .durability
+                    .orders
+                    .answer(asked, SaveAnswer::Saved);
                 rig.advance_ms(100);
             }
             assert_eq!(rig.node_effects, [NodeEffect::Shutdown], "{request}");
@@ -149,9 +152,12 @@ mod tests {
             let mut rig = with_folder(1, true, true);
             let client = rig.connect(0);
             rig.send(client, format!("{request}\r\n").as_bytes());
-            let mut orders = rig.fronts[0].take_save_orders();
+            let mut orders = rig.fronts[0].durability.orders.take();
             let asked = orders.pop_front().expect("an order");
-            rig.fronts[0].answer_save(asked, SaveAnswer::Failed("no room".into()));
+            rig.fronts[0]
+                .durability
+                .orders
+                .answer(asked, SaveAnswer::Failed("no room".into()));
             rig.advance_ms(100);
             assert_eq!(rig.take(client), expected);
             assert_eq!(rig.node_effects.is_empty(), !expected.is_empty());

@@ -5,23 +5,27 @@
 
 pub(super) mod begun;
 mod exec;
+mod far;
+mod open;
 mod watches;
 
-pub(super) use watches::Far;
+pub(super) use far::Far;
+pub(crate) use open::Open;
 
-use super::super::connection::{Connection, What};
-use super::super::turn::Request;
+use super::super::connection::Connection;
+use super::super::lookahead::What;
+use super::super::request::Request;
 use super::super::{Front, Message};
 use super::discarded;
-use crate::cluster::redirect::Door;
+use crate::cluster::door::Door;
+use crate::cluster::links::Links;
 use crate::cluster::way::Way;
-use rufous_base::limits::TRANSACTION_PATIENCE_US;
+use open::Waiting;
 use rufous_base::slot::slot_of;
-use rufous_base::{Args, ConnId, Effects, Now, Output};
+use rufous_base::{Args, Effects, Now, Output};
 use rufous_cluster::composing::{
-    self, Composer, MOST_BYTES, MOST_KEPT, MOST_SLOTS, Plan, Refusal, Shape,
+    self, Composer, MOST_BYTES, MOST_KEPT, MOST_SLOTS, Refusal, Shape,
 };
-use rufous_cluster::figures::WaitFigures;
 use rufous_command::{Failure, Flags, Reply, Spec};
 use rufous_kernel::Submitted;
 use rufous_kernel::batch::Header;
@@ -30,43 +34,8 @@ use rufous_kernel::lock::KeyName;
 use rufous_kernel::worker::Transacted;
 use rufous_wire::version::LETTERS;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use watches::Watches;
-
-/// A connection, and the number of a request on it.
-type Place = (u32, u32, u32);
-
-/// A transaction that has no outcome yet.
-#[derive(Debug)]
-struct Waiting {
-    header: Header,
-    plan: Plan,
-    since_us: u64,
-    watches: Watches,
-}
-
-/// The transactions over slots of this worker's clients that have no outcome yet.
-#[derive(Debug, Default)]
-pub(crate) struct Open {
-    waiting: BTreeMap<Place, Waiting>,
-    watchers: u64,
-    pub(super) waits: WaitFigures,
-}
-
-impl Open {
-    /// A number for watches that this node has never had. `own`: the worker.
-    fn next_watcher(&mut self, own: u64) -> u64 {
-        self.watchers += 1;
-        self.watchers << 10 | own
-    }
-
-    /// Those of a connection, each since when it waits.
-    pub(super) fn of(&self, conn: ConnId) -> impl Iterator<Item = (&Header, u64)> {
-        let place = |seq| (conn.slot, conn.generation, seq);
-        let all = self.waiting.range(place(0)..=place(u32::MAX));
-        all.map(|(_, waiting)| (&waiting.header, waiting.since_us))
-    }
-}
 
 /// A worker's front, for the time of an event of such a transaction.
 pub(crate) struct Apart<'f> {
@@ -74,10 +43,6 @@ pub(crate) struct Apart<'f> {
     pub(super) now: Now,
     /// When the client has asked for it.
     pub(super) since_us: u64,
-}
-
-fn place_of(header: &Header) -> Place {
-    (header.conn.slot, header.conn.generation, header.seq)
 }
 
 /// How a command may be taken apart.
@@ -107,14 +72,6 @@ fn at_of(header: &Header) -> At {
         db: header.db,
         resp3: header.resp3,
         quiet: header.quiet,
-    }
-}
-
-fn in_db(db: u8) -> At {
-    At {
-        db,
-        resp3: false,
-        quiet: false,
     }
 }
 
@@ -149,9 +106,6 @@ const FULL: &str = "TRYAGAIN 4096 transactions over slots of this worker's clien
 /// Keys that one transaction deletes.
 const MOST_KEYS: usize = 4096;
 
-const UNKNOWN: &str = "UNKNOWNRESULT The transaction has no outcome yet, as a slot of its keys is not served or its nodes are busy: it is not \
-                       known whether it is executed; see CLUSTER STATUS";
-const NOT_READ: &str = "TRYAGAIN The keys could not be read together, as a slot of them is not served or its nodes are busy: see CLUSTER STATUS";
 const EARLIER: &str = "CROSSNODE A node runs an earlier program, which has no part in transactions over nodes or slots: upgrade all nodes";
 const CANNOT_UNDO: Failure = Failure(Cow::Borrowed(
     "ERR a node runs an earlier program, where no error undoes a transaction over nodes or slots: upgrade all nodes, or send CLIENT ROLLBACK-ON-ERROR OFF, and COMMIT without a token",
@@ -174,7 +128,12 @@ pub(crate) fn may_overtake(spec: &Spec, connection: &Connection) -> bool {
             || spec.goes_over_slots()
             || spec.deletes_each()
     };
-    !connection.slots.is_empty() && (may() || connection.transaction.is_begun())
+    !connection.replies.is_empty() && (may() || connection.transaction.is_begun())
+}
+
+/// Why no transaction begins, if another node runs a program that has no part in it.
+fn has_earlier(version: u16, links: Option<&Links>) -> Option<Failure> {
+    links?.has_earlier(version).then_some(EARLIER.into())
 }
 
 /// Whether keys that are deleted are few enough for one transaction.
@@ -187,6 +146,11 @@ fn are_few(request: &Request<'_>, args: &Args<'_>) -> bool {
         && bytes <= MOST_BYTES / 2
         && request.keys.len() <= MOST_KEYS
         && slots.len() <= MOST_SLOTS
+}
+
+/// Whether keys are deleted by one transaction: otherwise each node deletes its own.
+fn deletes_together(request: &Request<'_>, args: &Args<'_>, links: Option<&Links>) -> bool {
+    are_few(request, args) && has_earlier(LETTERS, links).is_none()
 }
 
 /// Single commands.
@@ -203,9 +167,9 @@ impl Apart<'_> {
         };
         if spec.flags.has(Flags::DOOR) {
             // Requests behind it are routed in another way, and would overtake the earlier ones.
-            return !connection.slots.is_empty() && self.front.links().is_some();
+            return !connection.replies.is_empty() && self.front.links().is_some();
         }
-        let reads = spec.reads_each() && !connection.slots.is_empty();
+        let reads = spec.reads_each() && !connection.replies.is_empty();
         let may = (may_overtake(spec, connection) || reads) && !connection.queues(spec);
         if !may || connection.transaction.is_begun() {
             return may && self.front.links().is_some();
@@ -248,12 +212,7 @@ impl Apart<'_> {
         door == Some(Door::Plain)
             && is_apart
             && !has_lattice()
-            && (!spec.deletes_each() || self.deletes_together(request, args))
-    }
-
-    /// Whether keys are deleted by one transaction: otherwise each node deletes its own.
-    fn deletes_together(&self, request: &Request<'_>, args: &Args<'_>) -> bool {
-        are_few(request, args) && self.has_earlier(LETTERS).is_none()
+            && (!spec.deletes_each() || deletes_together(request, args, self.front.links()))
     }
 
     /// Executes it.
@@ -285,7 +244,7 @@ impl Apart<'_> {
             return Err(Failure::wrong_arity(spec.name));
         }
         let keys = request.keys_in(header.db, spec.keys, args);
-        self.check(spec, header, args, &keys)?;
+        exec::check(header, args, &keys, self.front.locator())?;
         let together = composing::is_together(shape_of(spec), slots_of(args, &keys), false);
         let mut composer = Composer::new(false, together);
         let added = composer.add(at_of(header), &what_of(spec), args, &keys);
@@ -301,10 +260,11 @@ impl Apart<'_> {
     ) -> Result<(), Failure> {
         let name = self.front.table.spec(header.command).name;
         let composed = composer.finish().map_err(|why| refusal(why, name));
-        let composed = composed.and_then(|composed| match self.has_earlier(LETTERS) {
-            Some(why) => Err(why),
-            None => Ok(composed),
-        });
+        let composed =
+            composed.and_then(|composed| match has_earlier(LETTERS, self.front.links()) {
+                Some(why) => Err(why),
+                None => Ok(composed),
+            });
         let composed = composed.and_then(|composed| {
             let is_full = self.front.kernel.waiting_transactions() >= MOST_WAITING;
             if is_full {
@@ -333,29 +293,21 @@ impl Apart<'_> {
             watches,
         };
         let open = &mut self.front.transactions.apart;
-        open.waiting.insert(place_of(header), waiting);
+        open.on_begun(waiting);
         Ok(())
     }
 }
 
 /// Outcomes.
 impl Apart<'_> {
-    /// Why no transaction begins, if another node runs a program that has no part in it.
-    fn has_earlier(&self, version: u16) -> Option<Failure> {
-        let has_earlier = self.front.links()?.has_earlier(version);
-        has_earlier.then_some(EARLIER.into())
-    }
-
     /// A transaction over slots has ended.
     pub(crate) fn on_transacted(&mut self, transacted: &Transacted, fx: &mut Effects<Message>) {
         self.now = transacted.at;
         let open = &mut self.front.transactions.apart;
-        let Some(waiting) = open.waiting.remove(&place_of(&transacted.header)) else {
+        let Some(waiting) = open.on_ended(self.now, &transacted.header) else {
             // Its client was told that the outcome is unknown.
             return;
         };
-        open.waits
-            .on_answer(self.now.mono_us.saturating_sub(waiting.since_us));
         if matches!(waiting.watches, Watches::Fetch { .. }) {
             return begun::on_fetched(self, waiting, transacted, fx);
         }
@@ -399,32 +351,14 @@ impl Apart<'_> {
 
     /// The reply to a command whose transaction has no outcome in time.
     fn without_outcome(&mut self, header: &Header) -> Failure {
-        if self
-            .front
-            .table
-            .spec(header.command)
-            .flags
-            .has(Flags::READONLY)
-        {
-            return NOT_READ.into();
-        }
-        self.front.transactions.apart.waits.unknown += 1;
-        UNKNOWN.into()
+        let spec = self.front.table.spec(header.command);
+        let reads = spec.flags.has(Flags::READONLY);
+        self.front.transactions.apart.without_outcome(reads)
     }
 
     /// Time has passed: clients of transactions without an outcome are told so.
     pub(crate) fn give_up(&mut self, fx: &mut Effects<Message>) {
-        let now_us = self.now.mono_us;
-        let open = &mut self.front.transactions.apart;
-        if open.waiting.is_empty() {
-            return;
-        }
-        let is_late = |one: &mut Waiting| now_us >= one.since_us + TRANSACTION_PATIENCE_US;
-        let late = open.waiting.extract_if(.., |_, one| is_late(one));
-        let late: Vec<Waiting> = late.map(|(_, waiting)| waiting).collect();
-        for waiting in &late {
-            open.waits.on_answer(now_us - waiting.since_us);
-        }
+        let late = self.front.transactions.apart.on_time(self.now);
         for waiting in late {
             if matches!(waiting.watches, Watches::Fetch { .. }) {
                 let header = waiting.header;

@@ -1,14 +1,13 @@
 //! The keys that a transaction has to hold before it runs.
 
-use super::super::Front;
 use super::run::Running;
-use crate::command::Dispatch;
+use crate::command::{CommandTable, Dispatch};
 use rufous_base::Now;
 use rufous_command::{DataCommands, Flags, Spec};
-use rufous_kernel::Program;
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::multi::NodeAction;
 use rufous_kernel::worker::ExecPlan;
+use rufous_kernel::{Batch, Program, Worker};
 
 /// Whether a command's reply depends on data that it does not name.
 pub(super) fn looks_at_all_keys(spec: &Spec) -> bool {
@@ -27,16 +26,22 @@ pub(super) struct Needs {
     asks: bool,
 }
 
-impl Front {
+impl Running {
     /// The keys to hold, or `None` if the transaction can run at once.
-    pub(super) fn plan(&self, now: Now, exec: u64, running: &mut Running) -> Option<ExecPlan> {
-        let undoes = running.errors.undo();
-        if self.kernel.placement().workers() == 1 && self.kernel.is_free() && !undoes {
+    pub(super) fn plan(
+        &mut self,
+        now: Now,
+        exec: u64,
+        kernel: &Worker<DataCommands>,
+        table: &CommandTable,
+    ) -> Option<ExecPlan> {
+        let undoes = self.errors.undo();
+        if kernel.placement().workers() == 1 && kernel.is_free() && !undoes {
             return None;
         }
-        let mut needs = self.needs(running);
-        let concerned = || needs.keys.iter().chain(&running.watched);
-        let free = concerned().all(|(db, key)| self.kernel.is_free_here(now, *db, key));
+        let mut needs = Needs::of(&mut self.batch, table);
+        let concerned = || needs.keys.iter().chain(&self.watched);
+        let free = concerned().all(|(db, key)| kernel.is_free_here(now, *db, key));
         let alone = needs.asks && concerned().next().is_some();
         // Only changes of keys that are held can be dropped.
         let drops = undoes && concerned().next().is_some();
@@ -46,23 +51,25 @@ impl Front {
         needs.follow_swaps();
         Some(ExecPlan {
             exec,
-            client: running.header.client,
+            client: self.header.client,
             keys: needs.keys,
-            watched: running.watched.clone(),
-            watcher: Some(running.watcher),
+            watched: self.watched.clone(),
+            watcher: Some(self.watcher),
             watches: false,
             whole: needs.whole,
-            touch: !running.header.no_touch,
+            touch: !self.header.no_touch,
         })
     }
+}
 
-    pub(super) fn needs(&self, running: &mut Running) -> Needs {
-        let mut needs = Needs::default();
+impl Needs {
+    pub(super) fn of(batch: &mut Batch, table: &CommandTable) -> Self {
+        let mut needs = Self::default();
         let mut found = Vec::new();
-        for index in 0..running.batch.requests.len() {
-            let (header, args, _) = running.batch.parts(index);
-            let spec = self.table.spec(header.command);
-            match self.table.dispatch(header.command) {
+        for index in 0..batch.requests.len() {
+            let (header, args, _) = batch.parts(index);
+            let spec = table.spec(header.command);
+            match table.dispatch(header.command) {
                 Dispatch::Key | Dispatch::Keys => {
                     found.clear();
                     spec.keys.find(&args, header.db, &mut found);
@@ -87,9 +94,7 @@ impl Front {
         }
         needs
     }
-}
 
-impl Needs {
     /// A key of a swapped database is in one of the others before or after: all of them are needed
     /// to determine which.
     fn follow_swaps(&mut self) {

@@ -1,14 +1,16 @@
 //! Running a transaction's commands, in one step or in several.
 
-use super::super::closing;
 use super::super::local::Local;
 use super::super::session::Session;
 use super::super::{Front, Message};
-use super::discarded;
-use super::plan::looks_at_all_keys;
-use super::undoing::{self, Errors};
-use crate::cluster::redirect::Door;
+use super::plan::{Needs, looks_at_all_keys};
+use super::undoing::Errors;
+use super::watching::end_watches;
+use super::{Transaction, discarded};
+use crate::cluster::door::Door;
 use crate::command::{Dispatch, SessionRun};
+use crate::front::connection::Connection;
+use crate::front::replies::Written;
 use rufous_base::limits::OUTPUT_HARD_LIMIT;
 use rufous_base::{Args, Effects, Now, Output};
 use rufous_command::{DataCommands, Failure, Queued, Reply};
@@ -16,7 +18,7 @@ use rufous_kernel::batch::Header;
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::shard::WatchId;
 use rufous_kernel::worker::HeldExec;
-use rufous_kernel::{Batch, Program};
+use rufous_kernel::{Batch, Program, Worker};
 
 const CHANGED_BEFORE: &str = "ERR a question about all keys can't follow a change in the same transaction on a node with several workers, or with CLIENT ROLLBACK-ON-ERROR ON";
 
@@ -46,81 +48,45 @@ pub(crate) struct Running {
     pub(super) errors: Errors,
 }
 
-impl Session<'_> {
-    /// `EXEC`.
-    pub(crate) fn exec(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
-        let now = self.now;
-        let connection = self.connection()?;
-        if !connection.transaction.open {
-            return Err("ERR EXEC without MULTI".into());
-        }
-        if connection.transaction.aborted {
-            self.local.front.end_transaction(self.conn);
-            self.local.front.show_exec(now, self.conn);
-            return Err("EXECABORT Transaction discarded because of previous errors.".into());
-        }
-        self.run_kept(reply)
-    }
-
-    /// Runs the queued commands.
-    pub(super) fn run_kept(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
-        let now = self.now;
-        let connection = self.connection()?;
-        let (flags, grows) = connection.transaction.changes();
-        if let Some(failure) = self.local.front.refusal_of_changes(now, flags, grows) {
-            self.local.front.end_transaction(self.conn);
-            return Err(discarded(&failure));
-        }
-        if let Some(begun) = self.local.front.apart(now).exec(self.conn) {
-            self.pending = begun.is_ok();
-            return begun;
-        }
-        if let Some(failure) = self.refused_queue(now)? {
-            self.local.front.end_transaction(self.conn);
-            return Err(failure);
-        }
-        let begun = self.connection()?.transaction.is_begun();
-        let command = self.local.front.end_of_transaction(begun);
-        let connection = self.connection()?;
-        let taken = std::mem::take(&mut connection.transaction);
-        let header = connection.header(command, false, None);
-        let running = Running {
+impl Running {
+    /// `EXEC` or `COMMIT` runs what a connection has queued.
+    pub(super) fn new(
+        now: Now,
+        header: Header,
+        queued: &mut Transaction,
+        connection: &Connection,
+    ) -> Self {
+        Self {
             header,
-            batch: taken.queued.unwrap_or_default(),
+            batch: queued.queued.take().unwrap_or_default(),
             next: 0,
             out: Output::default(),
             too_much: false,
             held: None,
-            begun,
+            begun: queued.is_begun(),
             dirty: false,
             watcher: connection.watcher(),
-            watched: taken.watched.into_iter().collect(),
-            db: taken.db,
+            watched: std::mem::take(&mut queued.watched).into_iter().collect(),
+            db: queued.db,
             since_us: now.mono_us,
-            errors: Errors::of(connection, taken.has_token),
-        };
-        if let Some(begun) = taken.begun {
-            self.local.front.end_begun(*begun);
+            errors: Errors::of(connection, queued.has_token),
         }
-        self.pending = self.local.front.run_transaction(now, running, reply);
-        Ok(())
     }
+}
 
-    /// Where the client is redirected with its transaction, or why clocks do not allow it.
-    fn refused_queue(&mut self, now: Now) -> Result<Option<Failure>, Failure> {
-        let connection = self.connection()?;
-        let undoes = connection.undoes || connection.transaction.has_token;
-        let door = connection.door();
-        let Some(mut queued) = connection.transaction.queued.take() else {
-            return Ok(None);
-        };
-        let front = &mut self.local.front;
-        let refused = front.refused_queue(door, &mut queued);
-        let refused = refused.or_else(|| front.refused_by_clocks(now, &mut queued));
-        let refused = refused.or_else(|| undoes.then(|| undoing::refused(front, &mut queued))?);
-        self.connection()?.transaction.queued = Some(queued);
-        Ok(refused)
-    }
+/// Why a transaction is not executed, if it writes lattice keys while clocks lead too far: later, no part is refused.
+pub(super) fn refused_by_clocks(
+    kernel: &mut Worker<DataCommands>,
+    now: Now,
+    queued: &mut Batch,
+) -> Option<Failure> {
+    let why = kernel.clocks_lead(now)?;
+    let writes = (0..queued.requests.len()).any(|at| {
+        let (header, args, _) = queued.parts(at);
+        DataCommands::writes_lattice(header.command, &args, kernel.placement())
+    });
+    writes.then(|| kernel.on_refused_by_clocks())?;
+    Some(discarded(&why.to_string().into()))
 }
 
 /// The reply to a transaction that has waited until this node serves its keys.
@@ -129,11 +95,15 @@ pub(super) const UNSERVED: &str = "TRYAGAIN The transaction's keys have moved to
 
 impl Front {
     /// Runs a transaction, or starts it. True if the reply comes later.
-    fn run_transaction(&mut self, now: Now, mut running: Running, reply: &mut Reply<'_>) -> bool {
-        let exec = self.transactions.next;
-        self.transactions.next += 1;
-        if let Some(plan) = self.plan(now, exec, &mut running) {
-            self.transactions.running.insert(exec, running);
+    pub(super) fn run_transaction(
+        &mut self,
+        now: Now,
+        mut running: Running,
+        reply: &mut Reply<'_>,
+    ) -> bool {
+        let exec = self.transactions.number();
+        if let Some(plan) = running.plan(now, exec, &self.kernel, self.table) {
+            self.transactions.on_waits(exec, running);
             self.kernel.hold_all(plan);
             return true;
         }
@@ -145,14 +115,14 @@ impl Front {
             return false;
         }
         let keys = if self.kernel.splits() {
-            self.needs(&mut running).keys
+            Needs::of(&mut running.batch, self.table).keys
         } else {
             Vec::new()
         };
         let start = reply.out.mark();
         reply.array(running.batch.requests.len());
         if self.run_list(now, exec, &mut running, start, reply.out) {
-            if let Some(why) = undoing::undo(self, &mut running) {
+            if let Some(why) = self.undo(&mut running) {
                 reply.out.truncate(start);
                 reply.error(&why);
             }
@@ -164,7 +134,7 @@ impl Front {
         }
         running.out.append_range(reply.out, start, reply.out.mark());
         reply.out.truncate(start);
-        self.transactions.running.insert(exec, running);
+        self.transactions.on_waits(exec, running);
         true
     }
 
@@ -173,12 +143,14 @@ impl Front {
         loop {
             if let Some(held) = self.kernel.next_held() {
                 self.start_held(now, held, fx);
-            } else if !self.transactions.answers.is_empty() {
-                for (exec, reply) in std::mem::take(&mut self.transactions.answers) {
+            } else {
+                let answers = self.transactions.take_answers();
+                if answers.is_empty() {
+                    return;
+                }
+                for (exec, reply) in answers {
                     self.go_on(now, exec, &reply, fx);
                 }
-            } else {
-                return;
             }
             self.settle_kernel(now, fx);
         }
@@ -186,10 +158,10 @@ impl Front {
 
     fn start_held(&mut self, now: Now, held: HeldExec, fx: &mut Effects<Message>) {
         let exec = held.exec;
-        if let Some(step) = self.transactions.steps.remove(&exec) {
+        if let Some(step) = self.transactions.take_step(exec) {
             return self.step_held(now, step, held, fx);
         }
-        let Some(mut running) = self.transactions.running.remove(&exec) else {
+        let Some(mut running) = self.transactions.take_running(exec) else {
             debug_assert!(false, "keys held for a transaction that is not under way");
             return;
         };
@@ -209,11 +181,11 @@ impl Front {
             None
         } else if unserved {
             let door = self.connection(conn).map_or(Door::Plain, |c| c.door());
-            let moved = self.refused_queue(door, &mut running.batch);
+            let moved = self.locator().refused_queue(door, &mut running.batch);
             Some(moved.unwrap_or(UNSERVED.into()))
         } else {
-            let spread = self.refused_spread(&mut running.batch);
-            spread.or_else(|| self.refused_by_clocks(now, &mut running.batch))
+            let spread = self.locator().refused_spread(&mut running.batch);
+            spread.or_else(|| refused_by_clocks(&mut self.kernel, now, &mut running.batch))
         };
         if let Some(why) = refused {
             Reply::new(&mut out, false).error(&why);
@@ -229,19 +201,8 @@ impl Front {
         self.run_on(now, exec, running, out, fx);
     }
 
-    /// Why a transaction is not executed, if it writes lattice keys while clocks lead too far: later, no part is refused.
-    fn refused_by_clocks(&mut self, now: Now, queued: &mut Batch) -> Option<Failure> {
-        let why = self.kernel.clocks_lead(now)?;
-        let writes = (0..queued.requests.len()).any(|at| {
-            let (header, args, _) = queued.parts(at);
-            DataCommands::writes_lattice(header.command, &args, self.kernel.placement())
-        });
-        writes.then(|| self.kernel.on_refused_by_clocks())?;
-        Some(discarded(&why.to_string().into()))
-    }
-
     fn go_on(&mut self, now: Now, exec: u64, reply: &Output, fx: &mut Effects<Message>) {
-        let Some(mut running) = self.transactions.running.remove(&exec) else {
+        let Some(mut running) = self.transactions.take_running(exec) else {
             // It did not wait for this answer.
             return;
         };
@@ -264,8 +225,17 @@ impl Front {
             self.finish_late(now, running, out, fx);
         } else {
             running.out = out;
-            self.transactions.running.insert(exec, running);
+            self.transactions.on_waits(exec, running);
         }
+    }
+
+    /// Why nothing of a transaction stays, if a command has failed whose error undoes all.
+    fn undo(&mut self, running: &mut Running) -> Option<Failure> {
+        let (why, db) = running.undo()?;
+        if let Some(connection) = self.connections.get(running.header.conn) {
+            connection.db = db;
+        }
+        Some(why)
     }
 
     /// Ends a transaction whose reply is pending.
@@ -276,7 +246,7 @@ impl Front {
         mut out: Output,
         fx: &mut Effects<Message>,
     ) {
-        if let Some(why) = undoing::undo(self, &mut running) {
+        if let Some(why) = self.undo(&mut running) {
             out = Output::default();
             Reply::new(&mut out, false).error(&why);
         }
@@ -288,20 +258,16 @@ impl Front {
             self.deliver_outcomes(fx);
             return;
         }
-        let Some(connection) = self.connections.get(header.conn) else {
-            return;
-        };
-        let start = fx.output.mark();
-        connection.complete(header.seq, &out, (0, 0), out.mark(), &mut fx.output);
-        let until = connection.take_until(self.splits);
-        fx.write_until(header.conn, start, until);
-        closing::close_if_last(connection, fx);
+        let reply = Written::all(&out);
+        self.connections
+            .on_reply(header.conn, header.seq, reply, fx);
     }
 
     /// Ends a transaction after its last command.
     fn finish_running(&mut self, now: Now, running: Running) {
         let conn = running.header.conn;
-        self.end_watches(running.watcher, running.watched.iter());
+        let (kernel, out) = (&mut self.kernel, &mut self.out);
+        end_watches(running.watcher, running.watched.iter(), kernel, out);
         self.transactions.keep(running.batch);
         if running.too_much {
             self.connections.close_now(conn);
@@ -393,7 +359,7 @@ impl Front {
         out: &mut Output,
     ) -> bool {
         let spec = self.table.spec(header.command);
-        if let Some(failure) = self.refused_on_lattice(spec, &args) {
+        if let Some(failure) = self.locator().refused_on_lattice(spec, &args) {
             Reply::new(out, header.resp3).error(&failure);
             self.kernel.note(header.command, false);
             return true;

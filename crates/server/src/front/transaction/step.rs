@@ -1,31 +1,29 @@
 //! Commands of a transaction begun with `BEGIN`: where each runs, and on which keys.
 
-use super::super::turn::Request;
-use super::super::{Front, Message};
-use super::apart::begun::fetch;
+use super::super::connection::Connection;
 use super::begun::{Begun, given_up};
-use super::run::UNSERVED;
-use super::{TOO_LARGE, size_of_request};
-use crate::cluster::way::Way;
-use crate::command::Dispatch;
-use rufous_base::{Args, Effects, Now, Output};
-use rufous_command::{DataCommands, Failure, Flags, Reply, Spec};
+use super::watching::watch_here;
+use super::{TOO_LARGE, Transaction, size_of_request};
+use rufous_base::{Args, Now, Output};
+use rufous_command::{DataCommands, Failure, Flags, Spec};
 use rufous_kernel::batch::Header;
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::replicate::transaction::{Runs, Transaction as Open};
 use rufous_kernel::shard::WatchId;
 use rufous_kernel::worker::{ExecPlan, HeldExec};
-use rufous_kernel::{Batch, Program, Submitted};
+use rufous_kernel::{Batch, Program, Worker};
 use std::borrow::Cow;
 
-const NOT_INSIDE: Failure = Failure(Cow::Borrowed(
+type Kernel = Worker<DataCommands>;
+
+pub(super) const NOT_INSIDE: Failure = Failure(Cow::Borrowed(
     "ERR Command not allowed inside a transaction started by BEGIN",
 ));
 const OTHER_KEYS: Failure = Failure(Cow::Borrowed(
     "ERR BY and GET may tell of keys that the command does not name, of which the transaction has no copies: \
      use SORT_RO before the first write (not at levels item-cut and serializable), or do this outside",
 ));
-const TABLE_CHANGED: Failure = Failure(Cow::Borrowed(
+pub(super) const TABLE_CHANGED: Failure = Failure(Cow::Borrowed(
     "ERR the keyspaces were changed since the transaction began",
 ));
 const TWO_ORDERS: Failure = Failure(Cow::Borrowed(
@@ -36,8 +34,9 @@ const TWO_ORDERS: Failure = Failure(Cow::Borrowed(
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) header: Header,
-    batch: Box<Batch>,
-    runs: Runs,
+    spec: &'static Spec,
+    pub(super) batch: Box<Batch>,
+    pub(super) runs: Runs,
     /// Keys that are copied for it.
     pub(super) taken: Vec<KeyName>,
     /// They were copied.
@@ -47,284 +46,81 @@ pub(super) struct Step {
 }
 
 impl Step {
+    /// A command on these keys, of which the transaction may have copies.
+    pub(super) fn new(
+        header: &Header,
+        spec: &'static Spec,
+        batch: Box<Batch>,
+        (runs, keys): (Runs, Vec<KeyName>),
+        connection: &Connection,
+    ) -> Self {
+        let begun = connection.transaction.begun.as_deref();
+        let begun = begun.filter(|_| runs == Runs::OnCopies);
+        let watches = begun.is_some_and(|begun| begun.open.watches());
+        Self {
+            header: *header,
+            spec,
+            batch,
+            runs,
+            taken: match begun {
+                Some(begun) => begun.open.missing(keys),
+                None => keys,
+            },
+            is_copied: false,
+            watcher: watches.then(|| connection.watcher()),
+        }
+    }
+
     /// The keys of the command.
-    fn names(&mut self, spec: &Spec) -> Vec<KeyName> {
+    fn names(&mut self) -> Vec<KeyName> {
         let (header, args, _) = self.batch.parts(0);
         let mut found = Vec::new();
-        spec.keys.find(&args, header.db, &mut found);
+        self.spec.keys.find(&args, header.db, &mut found);
         let named = |&(db, arg): &(u8, u32)| (db, args.get(arg as usize).into());
         found.iter().map(named).collect()
     }
-}
 
-impl Front {
-    /// Routes a request of such a transaction.
-    #[cold]
-    pub(in crate::front) fn submit_begun(
-        &mut self,
-        now: Now,
-        (request, way): (&Request<'_>, &Way),
-        header: &Header,
-        args: Args<'_>,
-        fx: &mut Effects<Message>,
-    ) -> Submitted {
-        let spec = self.table.spec(header.command);
-        match (self.run_begun(now, header, spec, args, &mut fx.output), way) {
-            (Ok(submitted), _) => submitted,
-            (Err(as_ever), Way::Here) => self.submit(now, request, header, as_ever, fx),
-            (Err(as_ever), way) => self.submit_elsewhere(now, way, request, header, &as_ever, fx),
-        }
-    }
-
-    /// Runs a command of a connection with an open transaction; returns it if it is to run outside
-    /// of the transaction.
-    fn run_begun<'a>(
-        &mut self,
-        now: Now,
-        header: &Header,
-        spec: &Spec,
-        args: Args<'a>,
-        out: &mut Output,
-    ) -> Result<Submitted, Args<'a>> {
-        let mut found = Vec::new();
-        match self.table.dispatch(header.command) {
-            Dispatch::Session(_) if !spec.flags.has(Flags::NO_MULTI) => return Err(args),
-            Dispatch::Session(_) | Dispatch::Node(_) => {
-                Reply::new(out, header.resp3).error(&NOT_INSIDE);
-                return Ok(Submitted::Done);
-            }
-            Dispatch::Key | Dispatch::Keys => spec.keys.find(&args, header.db, &mut found),
-        }
-        let named = |&(db, arg): &(u8, u32)| (db, args.get(arg as usize).into());
-        let keys: Vec<KeyName> = found.iter().map(named).collect();
-        match self.place(now, header, spec, &keys, &args) {
-            Err(failure) => {
-                self.kernel.stats_mut()[usize::from(header.command)].rejected += 1;
-                Reply::new(out, header.resp3).error(&failure);
-                Ok(Submitted::Done)
-            }
-            Ok(Runs::AsEver) => Err(args),
-            Ok(runs) => Ok(self.take_step(now, header, runs, keys, args, out)),
-        }
-    }
-
-    /// Where a command of a transaction runs, if it is allowed.
-    fn place(
-        &mut self,
-        now: Now,
-        header: &Header,
-        spec: &Spec,
-        keys: &[KeyName],
-        args: &Args<'_>,
-    ) -> Result<Runs, Failure> {
-        let writes = spec.flags.has(Flags::WRITE);
-        let grows = spec.flags.has(Flags::DENYOOM).then_some(header.command);
-        let version = self.kernel.keyspaces().version();
-        let refused = self.refusal_of_changes(now, spec.flags, grows);
-        let limit = self.limit_of_transactions();
-        let (by_stamps, beside) = self.orders_of(keys);
-        let mut names = keys.iter();
-        let lattice = names.find_map(|key| self.kernel.placement().lattice(&key.1));
-        let lattice = lattice.map(|keyspace| keyspace.name.clone());
-        let Some(transaction) = self.connection(header.conn).map(|c| &mut c.transaction) else {
-            return Ok(Runs::AsEver);
-        };
-        let Some(begun) = transaction.begun.as_mut() else {
-            return Ok(Runs::AsEver);
-        };
-        if let Some(why) = &begun.given_up {
-            return Err(given_up(why));
-        }
-        if begun.keyspaces != version {
-            return Err(self.give_up(now, header.conn, TABLE_CHANGED));
-        }
-        if let Some(failure) = refused {
-            return Err(failure);
-        }
-        if let Some(name) = lattice
-            && begun.open.watches()
-        {
-            return Err(format!("ERR a key is in keyspace '{name}', which is of regime lattice: a serializable transaction has keys of regime strict alone").into());
-        }
-        let mut runs = begun.open.runs(writes, keys);
-        let is_open = DataCommands::is_open(header.command, args);
-        if runs == Runs::UnderStamp {
-            begun.wrote = true;
-            // Waiting for data might never end: its writer may wait for this transaction.
-            let waits = DataCommands::may_wait(header.command);
-            let at = begun.stamp.is_some() && by_stamps;
-            if at && beside {
-                return Err(TWO_ORDERS);
-            }
-            if !waits && !at {
-                runs = Runs::AsEver;
-            }
-        }
-        if is_open && (runs != Runs::AsEver || !begun.open.is_empty()) {
-            return Err(OTHER_KEYS);
-        }
-        let bytes = transaction.bytes() + size_of_request(args);
-        if runs == Runs::OnCopies && bytes > limit {
-            return Err(self.give_up(now, header.conn, TOO_LARGE));
-        }
-        Ok(runs)
-    }
-
-    fn limit_of_transactions(&self) -> usize {
-        self.config
-            .client_query_buffer_limit
-            .min(super::LARGEST_QUEUE)
-    }
-
-    /// Whether for some of these keys the write with the highest stamp counts, and whether some
-    /// keep several values side by side: these have an order of their own, in which no write goes
-    /// back in time.
-    fn orders_of(&self, keys: &[KeyName]) -> (bool, bool) {
-        let placement = self.kernel.placement();
-        let all = keys.iter().filter_map(|key| placement.lattice(&key.1));
-        all.fold((false, false), |(by_stamps, beside), keyspace| {
-            let keeps = keyspace.level.keeps_siblings();
-            (by_stamps || !keeps, beside || keeps)
-        })
-    }
-
-    /// Runs a command of a transaction, or starts to.
-    fn take_step(
-        &mut self,
-        now: Now,
-        header: &Header,
-        runs: Runs,
-        keys: Vec<KeyName>,
-        args: Args<'_>,
-        out: &mut Output,
-    ) -> Submitted {
-        let mut batch = self.transactions.spare.take().unwrap_or_default();
-        batch.push(*header, args);
-        let (taken, watches) = match (runs, self.begun(header.conn)) {
-            (Runs::OnCopies, Some(begun)) => (begun.open.missing(keys), begun.open.watches()),
-            _ => (keys, false),
-        };
-        let watcher = self.connection(header.conn).map(|c| c.watcher());
-        let step = Step {
-            header: *header,
-            batch,
-            runs,
-            taken,
-            is_copied: false,
-            watcher: watcher.filter(|_| watches),
-        };
-        if runs == Runs::OnCopies && self.apart(now).records(header.conn, &step.taken) {
-            return match fetch(&mut self.apart(now), Box::new(step)) {
-                Ok(()) => Submitted::Barrier,
-                Err(failure) => {
-                    Reply::new(out, header.resp3).error(&failure);
-                    Submitted::Done
-                }
-            };
-        }
-        let is_free = |(db, key): &KeyName| self.kernel.is_free_here(now, *db, key);
-        if step.taken.iter().all(is_free) {
-            self.run_step(now, step, None, out);
-            self.kernel.serve_waiters(now);
-            return Submitted::Done;
-        }
-        self.hold_for(step)
-    }
-
-    /// Has the keys of a command held.
-    fn hold_for(&mut self, step: Step) -> Submitted {
-        let plan = ExecPlan {
-            exec: self.transactions.next,
-            client: step.header.client,
-            keys: step.taken.clone(),
+    /// What is to be held for it.
+    pub(super) fn plan(&self, exec: u64) -> ExecPlan {
+        ExecPlan {
+            exec,
+            client: self.header.client,
+            keys: self.taken.clone(),
             watched: Vec::new(),
-            watcher: step.watcher,
-            watches: step.watcher.is_some(),
+            watcher: self.watcher,
+            watches: self.watcher.is_some(),
             whole: false,
-            touch: !step.header.no_touch,
-        };
-        self.transactions.next += 1;
-        self.transactions.steps.insert(plan.exec, step);
-        self.kernel.hold_all(plan);
-        Submitted::Barrier
-    }
-
-    /// The keys of a command are held.
-    pub(super) fn step_held(
-        &mut self,
-        now: Now,
-        step: Step,
-        mut held: HeldExec,
-        fx: &mut Effects<Message>,
-    ) {
-        let (header, mut out) = (step.header, Output::default());
-        if held.unserved {
-            Reply::new(&mut out, header.resp3).error(&UNSERVED.into());
-            self.transactions.keep(step.batch);
-        } else {
-            self.run_step(now, step, Some(&mut held), &mut out);
+            touch: !self.header.no_touch,
         }
-        self.kernel.release_held(held, now, &header, out);
-        self.deliver_outcomes(fx);
     }
 
-    /// Its keys are held, free or copied. Does nothing if the client has disconnected.
-    pub(super) fn run_step(
+    /// Runs the command in the transaction, whose keys are held, free or copied. True if it has changed
+    /// copies, and is to be kept for `COMMIT`.
+    pub(super) fn run(
         &mut self,
         now: Now,
-        mut step: Step,
+        begun: &mut Begun,
         held: Option<&mut HeldExec>,
+        kernel: &mut Kernel,
         out: &mut Output,
-    ) {
-        let conn = step.header.conn;
-        let Some(mut begun) = self.take_begun(conn) else {
-            // The watches began after the end of those of the transaction.
-            if let (Some(watcher), false) = (step.watcher, step.is_copied) {
-                self.end_watches(watcher, step.taken.iter());
+    ) -> bool {
+        if begun.keyspaces != kernel.keyspaces().version() {
+            // They changed while the keys were awaited.
+            return false;
+        }
+        if self.runs == Runs::OnCopies {
+            if !self.is_copied {
+                self.copy(now, &mut begun.open, held, kernel);
             }
-            return;
-        };
-        if let Some(why) = begun.given_up.as_ref().map(given_up) {
-            Reply::new(out, step.header.resp3).error(&why);
-            self.put_begun(conn, begun);
-            self.end_with_transaction(&step);
-            return self.transactions.keep(step.batch);
+            return self.run_apart(now, &mut begun.open, kernel, out);
         }
-        let start = out.mark();
-        let version = self.kernel.keyspaces().version();
-        let wrote = match step.runs {
-            // The keyspaces changed while the keys were awaited.
-            _ if begun.keyspaces != version => false,
-            Runs::OnCopies => self.run_apart(now, &mut begun.open, &mut step, held, out),
-            _ => {
-                self.run_at_once(now, &mut begun, &mut step, held, out);
-                false
-            }
-        };
-        let limit = self.limit_of_transactions();
-        let spec = self.table.spec(step.header.command);
-        let spare = &mut self.transactions.spare;
-        let Some(connection) = self.connections.get(conn) else {
-            return;
-        };
-        let transaction = &mut connection.transaction;
-        transaction.begun = Some(begun);
-        if wrote {
-            let (header, args, _) = step.batch.parts(0);
-            transaction.keep(header, spec, args, spare);
-        }
-        let is_large = transaction.bytes() > limit;
-        let is_old = transaction
-            .begun
-            .as_ref()
-            .is_some_and(|begun| begun.keyspaces != version);
-        if is_large || is_old {
-            out.truncate(start);
-            let why = if is_old { TABLE_CHANGED } else { TOO_LARGE };
-            let failure = self.give_up(now, conn, why);
-            Reply::new(out, step.header.resp3).error(&failure);
-        }
-        self.transactions.keep(step.batch);
+        self.run_at_once(now, begun, held, kernel, out);
+        false
+    }
+
+    /// Whether it has copied keys whose watches end with the transaction.
+    pub(super) fn has_watched(&self, begun: &Begun, kernel: &Kernel) -> bool {
+        self.runs == Runs::OnCopies && begun.keyspaces == kernel.keyspaces().version()
     }
 
     /// Runs a command on copies. True if it has changed them.
@@ -332,53 +128,44 @@ impl Front {
         &mut self,
         now: Now,
         open: &mut Open,
-        step: &mut Step,
-        held: Option<&mut HeldExec>,
+        kernel: &mut Kernel,
         out: &mut Output,
     ) -> bool {
-        if !step.is_copied {
-            self.copy(now, open, step, held);
-        }
-        let spec = self.table.spec(step.header.command);
+        let spec = self.spec;
         let writes = spec.flags.has(Flags::WRITE);
         if writes {
-            let keys = step.names(spec);
-            open.before_change(&keys, &step.taken, now);
+            let keys = self.names();
+            open.before_change(&keys, &self.taken, now);
         }
         let done = if writes {
             // It takes over its arguments, which are needed again.
-            let mut copy = step.batch.copy_of(0);
+            let mut copy = self.batch.copy_of(0);
             let (header, args, _) = copy.parts(0);
-            self.kernel.run_on_copies(open, now, &header, args, out)
+            kernel.run_on_copies(open, now, &header, args, out)
         } else {
-            let (header, args, _) = step.batch.parts(0);
-            self.kernel.run_on_copies(open, now, &header, args, out)
+            let (header, args, _) = self.batch.parts(0);
+            kernel.run_on_copies(open, now, &header, args, out)
         };
-        open.end_command(std::mem::take(&mut step.taken), writes && done, now);
+        open.end_command(std::mem::take(&mut self.taken), writes && done, now);
         writes && done
     }
 
     /// Copies the keys of a command, which are this node's.
-    fn copy(&mut self, now: Now, open: &mut Open, step: &Step, held: Option<&mut HeldExec>) {
-        let touch = !step.header.no_touch;
-        if let (Some(watcher), None) = (step.watcher, &held) {
-            self.watch_here(watcher, step.taken.iter(), now);
+    fn copy(&self, now: Now, open: &mut Open, held: Option<&mut HeldExec>, kernel: &mut Kernel) {
+        let touch = !self.header.no_touch;
+        if let (Some(watcher), None) = (self.watcher, &held) {
+            watch_here(watcher, self.taken.iter(), now, kernel);
         }
         match held {
-            Some(held) => self.kernel.copy_held(open, held, now),
-            None => self.kernel.copy_here(open, &step.taken, touch, now),
+            Some(held) => kernel.copy_held(open, held, now),
+            None => kernel.copy_here(open, &self.taken, touch, now),
         }
-        self.end_with_transaction(step);
     }
 
-    /// The watches of a command's keys end with its transaction.
-    fn end_with_transaction(&mut self, step: &Step) {
-        if step.watcher.is_some()
-            && !step.is_copied
-            && let Some(connection) = self.connection(step.header.conn)
-        {
-            let names = step.taken.iter().cloned();
-            connection.transaction.watched.extend(names);
+    /// The watches of the command's keys end with its transaction.
+    pub(super) fn watch_until_end(&self, transaction: &mut Transaction) {
+        if self.watcher.is_some() && !self.is_copied {
+            transaction.watched.extend(self.taken.iter().cloned());
         }
     }
 
@@ -386,21 +173,206 @@ impl Front {
         &mut self,
         now: Now,
         begun: &mut Begun,
-        step: &mut Step,
         held: Option<&mut HeldExec>,
+        kernel: &mut Kernel,
         out: &mut Output,
     ) {
-        let (header, args, _) = step.batch.parts(0);
+        let (header, args, _) = self.batch.parts(0);
         let mut stamp = begun.stamp;
         if let Some(held) = held {
             held.go_on_at(stamp);
-            self.kernel.run_held(held, now, &header, None, args, out);
+            kernel.run_held(held, now, &header, None, args, out);
             stamp = held.stamp();
         } else {
-            self.kernel.run_under(&mut stamp, now, &header, args, out);
+            kernel.run_under(&mut stamp, now, &header, args, out);
         }
         if begun.promise.is_some() {
             begun.stamp = stamp;
         }
+    }
+}
+
+/// A command of a transaction that is to be placed.
+pub(super) struct Asked<'r, 'a> {
+    pub(super) command: u16,
+    pub(super) spec: &'r Spec,
+    pub(super) keys: &'r [KeyName],
+    pub(super) args: &'r Args<'a>,
+}
+
+/// Why a command of a transaction does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NotPlaced {
+    Refused(Failure),
+    /// The transaction cannot go on.
+    GivenUp(Failure),
+}
+
+impl From<Failure> for NotPlaced {
+    fn from(why: Failure) -> Self {
+        Self::Refused(why)
+    }
+}
+
+impl Begun {
+    /// Where a command of the transaction runs, if it is allowed. `refused`: why no changes are made at
+    /// present; `room`: bytes that the transaction may still grow by.
+    pub(super) fn place(
+        &mut self,
+        asked: &Asked<'_, '_>,
+        refused: Option<Failure>,
+        room: usize,
+        kernel: &Kernel,
+    ) -> Result<Runs, NotPlaced> {
+        let &Asked {
+            command,
+            spec,
+            keys,
+            args,
+        } = asked;
+        if let Some(why) = &self.given_up {
+            return Err(given_up(why).into());
+        }
+        if self.keyspaces != kernel.keyspaces().version() {
+            return Err(NotPlaced::GivenUp(TABLE_CHANGED));
+        }
+        if let Some(failure) = refused {
+            return Err(failure.into());
+        }
+        let mut names = keys.iter();
+        let lattice = names.find_map(|key| kernel.placement().lattice(&key.1));
+        if let Some(keyspace) = lattice
+            && self.open.watches()
+        {
+            let name = &keyspace.name;
+            return Err(NotPlaced::Refused(format!("ERR a key is in keyspace '{name}', which is of regime lattice: a serializable transaction has keys of regime strict alone").into()));
+        }
+        let mut runs = self.open.runs(spec.flags.has(Flags::WRITE), keys);
+        let is_open = DataCommands::is_open(command, args);
+        if runs == Runs::UnderStamp {
+            self.wrote = true;
+            // Waiting for data might never end: its writer may wait for this transaction.
+            let waits = DataCommands::may_wait(command);
+            let (by_stamps, beside) = orders_of(keys, kernel);
+            let at = self.stamp.is_some() && by_stamps;
+            if at && beside {
+                return Err(TWO_ORDERS.into());
+            }
+            if !waits && !at {
+                runs = Runs::AsEver;
+            }
+        }
+        if is_open && (runs != Runs::AsEver || !self.open.is_empty()) {
+            return Err(OTHER_KEYS.into());
+        }
+        if runs == Runs::OnCopies && size_of_request(args) > room {
+            return Err(NotPlaced::GivenUp(TOO_LARGE));
+        }
+        Ok(runs)
+    }
+}
+
+/// Whether for some of these keys the write with the highest stamp counts, and whether some
+/// keep several values side by side: these have an order of their own, in which no write goes
+/// back in time.
+fn orders_of(keys: &[KeyName], kernel: &Kernel) -> (bool, bool) {
+    let placement = kernel.placement();
+    let all = keys.iter().filter_map(|key| placement.lattice(&key.1));
+    all.fold((false, false), |(by_stamps, beside), keyspace| {
+        let keeps = keyspace.level.keeps_siblings();
+        (by_stamps || !keeps, beside || keeps)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::with_args;
+    use super::*;
+    use rufous_base::WorkerId;
+    use rufous_kernel::placement::Placement;
+
+    fn kernel() -> Kernel {
+        let commands = crate::command::table().len();
+        Worker::new(WorkerId(0), Placement::new(1), commands, 1)
+    }
+
+    fn begun(level: &str, kernel: &mut Kernel) -> Begun {
+        let level = super::super::begun::level_of(level.as_bytes()).expect("a level");
+        let open = kernel.open_transaction(Now::default(), level);
+        Begun::new(Now::default(), open, kernel.keyspaces().version())
+    }
+
+    /// Where a command on these keys runs.
+    fn place(
+        begun: &mut Begun,
+        words: &str,
+        refused: Option<Failure>,
+        room: usize,
+        kernel: &Kernel,
+    ) -> Result<Runs, NotPlaced> {
+        let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
+        let table = crate::command::table();
+        let command = table.find(words[0]).expect("a command");
+        with_args(&words, |args| {
+            let (spec, mut found) = (table.spec(command), Vec::new());
+            spec.keys.find(args, 0, &mut found);
+            let keys = found.iter();
+            let keys: Vec<KeyName> = keys
+                .map(|(db, arg)| (*db, args.get(*arg as usize).into()))
+                .collect();
+            let asked = Asked {
+                command,
+                spec,
+                keys: &keys,
+                args,
+            };
+            begun.place(&asked, refused, room, kernel)
+        })
+    }
+
+    #[test]
+    fn the_level_decides_where_a_command_runs() {
+        let mut kernel = kernel();
+        let mut serializable = begun("serializable", &mut kernel);
+        let mut plain = begun("read-committed", &mut kernel);
+        let runs = |begun: &mut Begun, words| place(begun, words, None, 1000, &kernel);
+        assert_eq!(runs(&mut serializable, "get a"), Ok(Runs::OnCopies));
+        assert_eq!(runs(&mut plain, "get a"), Ok(Runs::AsEver));
+        assert_eq!(runs(&mut plain, "set a 1"), Ok(Runs::OnCopies));
+    }
+
+    #[test]
+    fn a_command_that_is_refused_leaves_the_transaction_open() {
+        let mut kernel = kernel();
+        let mut begun = begun("serializable", &mut kernel);
+        let full = Failure::from("OOM");
+        let refused = place(&mut begun, "set a 1", Some(full.clone()), 1000, &kernel);
+        assert_eq!(refused, Err(NotPlaced::Refused(full)));
+        assert!(begun.given_up.is_none());
+    }
+
+    #[test]
+    fn a_transaction_that_is_too_large_or_older_than_the_table_is_given_up() {
+        let mut kernel = kernel();
+        let mut begun = begun("serializable", &mut kernel);
+        let large = place(&mut begun, "set a 1", None, 3, &kernel);
+        assert_eq!(large, Err(NotPlaced::GivenUp(TOO_LARGE)));
+        begun.keyspaces += 1;
+        let old = place(&mut begun, "get a", None, 1000, &kernel);
+        assert_eq!(old, Err(NotPlaced::GivenUp(TABLE_CHANGED)));
+    }
+
+    #[test]
+    fn nothing_runs_in_a_transaction_that_was_given_up() {
+        let mut kernel = kernel();
+        let mut begun = begun("serializable", &mut kernel);
+        let empty = kernel.open_transaction(Now::default(), begun.open.level());
+        let (copies, promise) = begun.give_up("ERR why".into(), empty);
+        assert!(promise.is_none());
+        kernel.close_transaction(copies);
+        let Err(NotPlaced::Refused(why)) = place(&mut begun, "get a", None, 1000, &kernel) else {
+            panic!("refused");
+        };
+        assert!(why.text().starts_with("ERR why: "), "{}", why.text());
     }
 }

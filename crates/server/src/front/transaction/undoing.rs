@@ -6,10 +6,10 @@
 #[cfg(test)]
 mod tests;
 
-use super::super::Front;
 use super::super::connection::Connection;
 use super::discarded;
 use super::run::Running;
+use crate::cluster::way::Locator;
 use rufous_command::Failure;
 use rufous_kernel::Batch;
 use std::borrow::Cow;
@@ -54,37 +54,36 @@ impl Errors {
 }
 
 /// Why an error cannot undo these commands, if it cannot.
-pub(super) fn refused(front: &Front, queued: &mut Batch) -> Option<Failure> {
-    let placement = front.kernel.placement();
+pub(super) fn refused(locator: Locator<'_>, queued: &mut Batch) -> Option<Failure> {
     let mut found = Vec::new();
     let has_lattice = (0..queued.requests.len()).any(|at| {
         let (header, args, _) = queued.parts(at);
         found.clear();
-        let spec = front.table.spec(header.command);
+        let spec = locator.table.spec(header.command);
         spec.keys.find(&args, header.db, &mut found);
         let mut keys = found.iter().map(|(_, arg)| args.get(*arg as usize));
-        keys.any(|key| placement.lattice(key).is_some())
+        keys.any(|key| locator.slot(key).is_none())
     });
     has_lattice.then(|| discarded(&LATTICE_STAYS))
 }
 
-/// Why nothing of a transaction stays, if a command has failed whose error undoes all.
-pub(super) fn undo(front: &mut Front, running: &mut Running) -> Option<Failure> {
-    let Errors::Undo {
-        first: Some(first),
-        db,
-    } = &running.errors
-    else {
-        return None;
-    };
-    let why = String::from_utf8_lossy(first).into_owned();
-    if let Some(connection) = front.connection(running.header.conn) {
-        connection.db = *db;
+impl Running {
+    /// Why nothing of the transaction stays, if a command has failed whose error undoes all; with the
+    /// database that is selected again.
+    pub(super) fn undo(&mut self) -> Option<(Failure, u8)> {
+        let Errors::Undo {
+            first: Some(first),
+            db,
+        } = &self.errors
+        else {
+            return None;
+        };
+        let why = String::from_utf8_lossy(first).into_owned();
+        if let Some(held) = &mut self.held {
+            held.undo();
+        }
+        // It counts as rolled back.
+        self.dirty = true;
+        Some((discarded(&why.into()), *db))
     }
-    if let Some(held) = &mut running.held {
-        held.undo();
-    }
-    // It counts as rolled back.
-    running.dirty = true;
-    Some(discarded(&why.into()))
 }

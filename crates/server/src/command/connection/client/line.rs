@@ -15,9 +15,9 @@ pub(crate) fn describe(
     now: Now,
 ) -> String {
     let seconds = |since: u64| now.mono_us.saturating_sub(since) / 1_000_000;
-    let waiting = connection.held.len() - connection.held_at.min(connection.held.len());
-    let input = connection.input_bytes();
-    let output = connection.late.bytes.capacity();
+    let waiting = connection.held.unparsed();
+    let input = connection.held.capacity();
+    let output = connection.replies.capacity();
     let mut line = format!(
         "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags={} db={}",
         connection.client_id,
@@ -41,7 +41,7 @@ pub(crate) fn describe(
         waiting,
         input.saturating_sub(waiting),
         connection.transaction.bytes(),
-        connection.slots.len(),
+        connection.replies.len(),
         output,
         size_of::<Connection>() + input + connection.transaction.bytes() + output,
     );

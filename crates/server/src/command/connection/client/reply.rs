@@ -2,7 +2,7 @@
 
 use super::super::spec;
 use crate::command::SessionCommand;
-use crate::front::connection::ReplyMode;
+use crate::front::replies::ReplyMode;
 use rufous_command::options::is;
 use rufous_command::{Failure, Flags};
 
@@ -19,13 +19,13 @@ pub static REPLY: SessionCommand = SessionCommand {
         let mode = args.get(2);
         let connection = session.connection()?;
         if is(mode, "ON") {
-            connection.reply_mode = ReplyMode::On;
+            connection.replies.mode = ReplyMode::On;
             reply.ok();
         } else if is(mode, "OFF") {
-            connection.reply_mode = ReplyMode::Off;
+            connection.replies.mode = ReplyMode::Off;
         } else if is(mode, "SKIP") {
-            if connection.reply_mode != ReplyMode::Off {
-                connection.reply_mode = ReplyMode::SkipNext;
+            if connection.replies.mode != ReplyMode::Off {
+                connection.replies.mode = ReplyMode::SkipNext;
             }
         } else {
             return Err(Failure::SYNTAX);

@@ -55,13 +55,16 @@ fn who_waits_for_a_slot_that_goes_is_redirected_or_waits_at_its_new_node() {
     let waiting: u64 = rig
         .fronts
         .iter()
-        .map(|front| front.forwarding.figures().waiting)
+        .map(|front| front.peers.forwarding.figures().waiting)
         .sum();
     assert_eq!(waiting, 2);
     // It is still there to be unblocked, and to give up where there is no session.
     let unblock = format!(
         "CLIENT UNBLOCK {} ERROR",
-        rig.fronts[1].clients().last().map_or(0, |c| c.client_id)
+        rig.fronts[1]
+            .connections()
+            .last()
+            .map_or(0, |c| c.client_id)
     );
     rig.check_on(client, &unblock, ":1\r\n");
     assert_eq!(

@@ -4,7 +4,7 @@ use super::{ADMIN, spec};
 use crate::command::SessionCommand;
 use crate::config::Config;
 use crate::config::params::{self, Set};
-use crate::front::persistence::SaveAnswer;
+use crate::front::orders::SaveAnswer;
 use crate::front::session::Session;
 use rufous_base::Args;
 use rufous_command::{Failure, Flags, Reply};

@@ -54,7 +54,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    pub(crate) fn sum(mut workers: Vec<Figures>) -> Figures {
+    pub(crate) fn of_all(mut workers: Vec<Figures>) -> Figures {
         let commands = workers
             .iter_mut()
             .map(|w| std::mem::take(&mut w.commands))

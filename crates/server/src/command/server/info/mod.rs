@@ -49,7 +49,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
         reply,
         |local, now| local.info(now),
         move |local, workers, reply| {
-            let all = Figures::sum(workers);
+            let all = Figures::of_all(workers);
             let mut text = String::new();
             for (section, _) in SECTIONS.iter().zip(chosen).filter(|(_, chosen)| *chosen) {
                 if !text.is_empty() {

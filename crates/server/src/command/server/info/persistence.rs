@@ -168,7 +168,7 @@ mod tests {
     fn workers_add_up_and_the_coordinator_tells_of_the_node() {
         let mut rig = Rig::with_config(3, Config::default());
         for (worker, front) in rig.fronts.iter_mut().enumerate() {
-            let info = &mut front.persistence.info;
+            let info = &mut front.durability.info;
             info.aof_enabled = true;
             info.aof_current_size = 100;
             info.changes_since_last_save = worker as u64;
@@ -176,8 +176,8 @@ mod tests {
             info.last_sync_us = 10 * worker as u64;
             info.snapshot_keys_done = 2;
         }
-        rig.fronts[1].persistence.info.aof_last_error = Some("no\r\nroom".into());
-        rig.fronts[0].persistence.info.node = SaveInfo {
+        rig.fronts[1].durability.info.aof_last_error = Some("no\r\nroom".into());
+        rig.fronts[0].durability.info.node = SaveInfo {
             generation: 5,
             in_progress: true,
             began_unix_us: rig.now.unix_us - 3_000_000,

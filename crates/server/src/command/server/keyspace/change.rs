@@ -47,7 +47,7 @@ pub static DROP: SessionCommand = SessionCommand {
         "name",
         "Removes a keyspace, but never its keys: one of regime lattice that has keys stays.",
     ),
-    run: drop,
+    run: drop_keyspace,
 };
 
 fn create(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
@@ -63,7 +63,7 @@ fn create(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> R
     if keyspace.is_lattice() && !given.contains(&"threads") {
         keyspace.threads = 0;
     }
-    change(session, reply, |table| {
+    change_table(session, reply, |table| {
         table.with(keyspace).map_err(|why| why.to_string())
     })
 }
@@ -92,14 +92,18 @@ fn alter(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
     if kept_siblings && !keyspace.level.keeps_siblings() && !given.contains(&"resolve") {
         keyspace.resolve = Resolve::Newest;
     }
-    change(session, reply, |table| {
+    change_table(session, reply, |table| {
         table.altered(keyspace).map_err(|why| why.to_string())
     })
 }
 
-fn drop(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+fn drop_keyspace(
+    session: &mut Session<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Failure> {
     let name = name(args.get(2))?;
-    change(session, reply, |table| {
+    change_table(session, reply, |table| {
         table.without(name).map_err(|why| why.to_string())
     })
 }
@@ -140,7 +144,7 @@ fn read_options(keyspace: &mut Keyspace, args: &Args<'_>) -> Result<Vec<&'static
 
 /// Has all workers take over what `edit` makes of the table. The reply comes
 /// when they have.
-fn change(
+fn change_table(
     session: &mut Session<'_>,
     reply: &mut Reply<'_>,
     edit: impl FnOnce(&Keyspaces) -> Result<Keyspaces, String>,

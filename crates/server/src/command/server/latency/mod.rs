@@ -120,7 +120,7 @@ pub static RESET: SessionCommand = SessionCommand {
         "[event [event ...]]",
         "Forgets the delays of events, or all.",
     ),
-    run: reset,
+    run: reset_events,
 };
 
 /// Makes the reply of what all workers noted.
@@ -140,7 +140,11 @@ fn ask(
     );
 }
 
-fn reset(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
+fn reset_events(
+    session: &mut Session<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Failure> {
     let named: Vec<Vec<u8>> = args.iter_from(2).map(<[u8]>::to_ascii_lowercase).collect();
     session.ask_all(
         reply,

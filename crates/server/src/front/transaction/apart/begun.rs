@@ -1,8 +1,10 @@
 //! A command between `BEGIN` and `COMMIT` on keys of other nodes: a transaction over slots tells the values of its keys, and
 //! records watches of them where the level demands that. Then the command runs on copies, as if the keys were this node's.
 
-use super::watches::{Far, NEVER, Watches};
-use super::{Apart, OTHER_VERSION, Waiting, in_db, refused};
+use super::far::{Far, NEVER, in_db};
+use super::open::Waiting;
+use super::watches::Watches;
+use super::{Apart, OTHER_VERSION, refused};
 use crate::front::Message;
 use crate::front::transaction::begun::given_up;
 use crate::front::transaction::step::Step;
@@ -102,22 +104,21 @@ fn run_fetched(
     fetched: Told<'_>,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    let (conn, now) = (step.header.conn, apart.now);
-    let Some(mut begun) = apart.front.take_begun(conn) else {
+    let conn = step.header.conn;
+    let (front, now) = (&mut apart.front, apart.now);
+    let connection = front.connections.get(conn);
+    let Some(begun) = connection.and_then(|c| c.transaction.begun.as_deref_mut()) else {
         return Ok(());
     };
-    if let Some(why) = begun.given_up.as_ref().map(given_up) {
-        apart.front.put_begun(conn, begun);
-        return Err(why);
+    if let Some(why) = &begun.given_up {
+        return Err(given_up(why));
     }
-    let kernel = &mut apart.front.kernel;
-    let copied = fetched.into_iter().try_for_each(|(key, fetched)| {
+    let kernel = &mut front.kernel;
+    fetched.into_iter().try_for_each(|(key, fetched)| {
         let fetched = fetched.ok_or(Failure::from(TOO_LARGE))?;
         let is_copied = kernel.copy_told(&mut begun.open, key, fetched.effects, now);
         is_copied.then_some(()).ok_or(Failure::from(OTHER_VERSION))
-    });
-    apart.front.put_begun(conn, begun);
-    copied?;
+    })?;
     step.is_copied = true;
     apart.front.run_step(now, step, None, out);
     Ok(())

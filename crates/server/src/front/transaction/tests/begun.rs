@@ -41,9 +41,7 @@ fn assert_nothing_left(rig: &mut Rig) {
     assert_unwatched(rig);
     for front in &rig.fronts {
         assert_eq!(front.kernel.waiting(), 0);
-        assert!(front.transactions.steps.is_empty());
-        assert!(front.transactions.promised.is_empty());
-        assert!(front.transactions.running.is_empty());
+        assert!(front.transactions.is_empty());
     }
     assert_eq!(info(rig, "transactions_open"), 0);
 }
