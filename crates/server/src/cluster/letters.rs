@@ -24,8 +24,7 @@ pub(super) fn hear(
             body: Some(Body::Alike(alike)),
             ..
         } => {
-            let each = alike.each().into_iter();
-            let each = each.map(|items| {
+            let each = alike.each().map(|items| {
                 let body = Some(Body::Items(items));
                 hear_one(now, node, Envelope { body, ..envelope }, kernel)
             });
