@@ -109,7 +109,7 @@ pub(crate) fn chart(rows: &[Row]) -> Chart {
             Bar::new(series, rate, format!("{rate:.0}, {exact}"))
         });
         groups.push(Group {
-            label: way.name().into(),
+            label: label(way).into(),
             bars: bars.collect(),
             target: None,
         });
@@ -121,6 +121,14 @@ pub(crate) fn chart(rows: &[Row]) -> Chart {
         axis: "payments a second, and whether the balances are exact".into(),
         series,
         groups,
+    }
+}
+
+/// Short enough for the room beside the bars.
+fn label(way: Way) -> &'static str {
+    match way {
+        Way::Watched => "WATCH, MULTI, EXEC",
+        Way::Plain | Way::Increments => way.name(),
     }
 }
 
