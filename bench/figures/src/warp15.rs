@@ -90,13 +90,14 @@ impl Audit {
             accounts: expected.len() as u64,
             ..Self::default()
         };
-        let (cards, merchants) = (accounts.cards as usize, expected.len());
-        for at in 0..merchants {
-            let differs = actual[at] - expected[at];
+        let cards = accounts.cards as usize;
+        for (at, (expected, actual)) in expected.iter().zip(actual).enumerate() {
+            let differs = actual - expected;
             audit.wrong += u64::from(differs != 0);
-            match at < cards {
-                true => audit.not_debited += differs,
-                false => audit.not_credited -= differs,
+            if at < cards {
+                audit.not_debited += differs;
+            } else {
+                audit.not_credited -= differs;
             }
         }
         audit

@@ -173,10 +173,11 @@ fn attempt(
                 &[b"SET", keys[0], from.as_bytes()],
                 &[b"SET", keys[1], to.as_bytes()],
             ];
-            match are_answered(&exchange(client, &sets)?)? {
-                true => Ok(Ended::Committed),
+            if are_answered(&exchange(client, &sets)?)? {
+                Ok(Ended::Committed)
+            } else {
                 // The other write may have been done.
-                false => Ok(Ended::InDoubt),
+                Ok(Ended::InDoubt)
             }
         }
         Way::Watched => {

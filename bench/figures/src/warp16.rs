@@ -204,9 +204,10 @@ fn table(rows: &[Row]) -> Table {
     let mut table = Table::new(0, HEADERS);
     for row in rows {
         let aborted = aborted_percent(&row.begun);
-        let target = match row.shared >= TARGET_FROM {
-            true => format!("{} {}", TARGET.show(), TARGET.verdict(aborted)),
-            false => String::new(),
+        let target = if row.shared >= TARGET_FROM {
+            format!("{} {}", TARGET.show(), TARGET.verdict(aborted))
+        } else {
+            String::new()
         };
         let windows = row.begun.iter().chain(&row.multi);
         let all = Counts::sum(windows.map(|window| &window.counts));
