@@ -185,9 +185,8 @@ impl Replica {
         let Some(known) = known.filter(|slot| slot.chain.names(me)) else {
             return true;
         };
-        let about = |envelope: &Envelope| envelope.message.chain().map(|(slot, _)| slot);
-        self.out
-            .retain(|(_, envelope)| about(envelope) != Some(slot));
+        let about = |of: &Envelope| of.message.chain().map(|(slot, _)| slot);
+        self.out.retain(|(_, of)| about(of) != Some(slot));
         let can = known.learn_anew_or_break();
         match can {
             true => self.cleared.insert(slot),

@@ -177,7 +177,7 @@ impl Linear {
             || is_open && !planted::is(Planted::CopiesNotClosed)
     }
 
-    /// A letter of a worker, to be read when what came before it has had its effects.
+    /// A letter of a worker, to be read when everything before it has had its effects.
     pub(super) fn on_letter(&mut self, from: NodeNo, letter: Letter) {
         self.inbox.push_back((from, letter));
     }

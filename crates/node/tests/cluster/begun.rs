@@ -153,7 +153,7 @@ fn the_outcome_of_a_token_is_what_has_happened() {
         assert!(is_committed || outcome == "ABORTED", "{outcome}");
         ended[usize::from(is_committed)] += 1;
         assert_eq!(text(nodes[at].call(&["OUTCOME", &token])), outcome);
-        // Who sends it all again changes nothing.
+        // Sent again, all of it changes nothing.
         let again = text(Client::of(&nodes[other]).call(&all));
         let used = format!("TOKENUSED A transaction with this token is {outcome}:");
         assert!(again.contains(&used), "{again}");
