@@ -1,7 +1,8 @@
 //! OUTCOME: how the transaction with a token has ended, decided once.
 //!
 //! `COMMIT TOKEN` has the first form executed with what the transaction does, in one step. A client whose reply was lost asks by
-//! the second form: where nothing is known, that decides against the transaction, which may still be under way.
+//! the second form: where nothing is known, that decides against the transaction, which may still be under way. It is answered with
+//! memory full, too: an outcome is small, and to leave it open is what tokens are against.
 
 use super::set::ExpiryUnit;
 use crate::options::is;
@@ -13,7 +14,7 @@ command! {
     /// The outcome of the transaction that COMMIT TOKEN has ended: COMMITTED or ABORTED. If there is none yet, it is ABORTED from then
     /// on.
     OUTCOME = run: "outcome", syntax "token [COMMITTED] [EX seconds]", arity -2, group Transactions, since "7.2.4",
-    flags WRITE | DENYOOM | FAST, complexity "O(1)", keys Keys::FIRST,
+    flags WRITE | FAST, complexity "O(1)", keys Keys::FIRST,
 }
 
 const COMMITTED: &str = "COMMITTED";
@@ -41,7 +42,7 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     let outcome = match known.transpose()? {
         Some(known) if commits => {
             return Err(format!(
-                "TOKENUSED A transaction with this token is {known}: this one was not executed"
+                "TOKENUSED A transaction with this token is {known}: its outcome stays"
             )
             .into());
         }
@@ -66,9 +67,9 @@ crate::testing::transcripts! {
         OUTCOME t COMMITTED => +COMMITTED
         TTL t => :86400
         OUTCOME t => +COMMITTED
-        OUTCOME t COMMITTED EX 5 => -TOKENUSED A transaction with this token is COMMITTED: this one was not executed
+        OUTCOME t COMMITTED EX 5 => -TOKENUSED A transaction with this token is COMMITTED: its outcome stays
         OUTCOME u => +ABORTED
-        OUTCOME u COMMITTED => -TOKENUSED A transaction with this token is ABORTED: this one was not executed
+        OUTCOME u COMMITTED => -TOKENUSED A transaction with this token is ABORTED: its outcome stays
         OUTCOME u ex 5 => +ABORTED
         TTL u => :86400
         OUTCOME v EX 5 => +ABORTED
