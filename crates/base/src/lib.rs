@@ -10,6 +10,7 @@
 //! - [`time`]: instants handed in from outside
 //! - [`limits`]: every bound of the system in one place
 //! - [`slot`]: key to slot, slot to worker
+//! - [`table`]: a map from slots that is looked up with every message
 //! - [`figures`]: counters with their names in INFO and metrics
 //! - [`rng`]: randomness from a seed
 //! - [`args`]: the arguments of one request, borrowed from where they were read

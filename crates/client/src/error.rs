@@ -38,6 +38,9 @@ pub enum Error {
     /// Another client has changed what a transaction has read. Nothing was done.
     #[error("another client has changed a key of the transaction; nothing was done")]
     Conflict,
+    /// The reply to a transaction's `COMMIT` was lost, and its token says that it was not executed and will not be.
+    #[error("the transaction was not executed, and its token is used: {because}")]
+    Undone { because: Box<Error> },
     /// Redirected or refused for the time being until nothing was left of time or attempts.
     #[error("gave up after {attempts} attempts: {last}")]
     GaveUp { attempts: u32, last: Box<Error> },
@@ -69,6 +72,7 @@ impl Error {
         match self {
             Self::Server(error) => Some(error.code()),
             Self::GaveUp { last, .. } => last.code(),
+            Self::Undone { because } => because.code(),
             _ => None,
         }
     }

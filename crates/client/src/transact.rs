@@ -35,7 +35,9 @@ pub(crate) async fn run<T>(
         if let (Some(token), Some(done), true) = (token, done, error.maybe_done()) {
             return match is_committed(client, token).await {
                 Ok(true) => Ok(done),
-                Ok(false) => Err(undone(error)),
+                Ok(false) => Err(Error::Undone {
+                    because: Box::new(error),
+                }),
                 Err(_) => Err(error),
             };
         }
@@ -51,7 +53,7 @@ pub(crate) async fn run<T>(
     }
 }
 
-/// The outcome of a token, which is decided then. To ask twice is no harm.
+/// The outcome of a token, which is decided then. To ask twice does no harm.
 async fn is_committed(client: &Client, token: &[u8]) -> Result<bool> {
     let asks = cmd("OUTCOME").arg(token).idempotent();
     let outcome: String = asks.query(client).await?;
@@ -101,7 +103,7 @@ impl Dedicated {
     }
 }
 
-/// An error of a command that was not committed.
+/// An error of a command that is not committed.
 fn undone(error: Error) -> Error {
     match error {
         Error::Lost { node, .. } => Error::Lost {

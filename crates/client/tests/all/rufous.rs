@@ -301,6 +301,7 @@ async fn a_token_settles_what_became_of_a_commit_without_a_reply() {
             }
             false => {
                 let error = paid.unwrap_err();
+                assert!(matches!(error, Error::Undone { .. }), "{error}");
                 assert!(!error.maybe_done(), "{error}");
                 assert_eq!(after.unwrap_or_default(), before);
             }

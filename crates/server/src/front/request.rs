@@ -71,7 +71,9 @@ impl Front {
             self.queue(now, header, spec, args, reply);
             return self.finish_request(request.conn, mark, Submitted::Done, fx);
         }
-        self.note_until(&request, spec, has_begun, &args);
+        if self.connections.splits() {
+            self.note_until(&request, spec, has_begun, &args);
+        }
         // A transaction is shown after its commands.
         if !spec.flags.has(Flags::EXEC) {
             self.show(now, request.conn, spec, &args);
@@ -85,10 +87,16 @@ impl Front {
     }
 
     /// Shows a request that is about to run to monitors.
-    #[inline]
+    #[inline(always)]
     pub(super) fn show(&mut self, now: Now, conn: ConnId, spec: &Spec, args: &Args<'_>) {
-        if self.shared.has_monitors()
-            && monitor::shows(spec)
+        if self.shared.has_monitors() {
+            self.show_to_monitors(now, conn, spec, args);
+        }
+    }
+
+    #[cold]
+    fn show_to_monitors(&mut self, now: Now, conn: ConnId, spec: &Spec, args: &Args<'_>) {
+        if monitor::shows(spec)
             && let Some(connection) = self.connections.get(conn)
         {
             let line = monitor::line(now, connection, spec, args);
@@ -317,12 +325,10 @@ impl Front {
         self.locator().refused_on_lattice(routed.spec, routed.args)
     }
 
-    /// Notes what the reply to a request waits for. `is_more`: the request runs in a transaction that
-    /// answers each command at once.
-    #[inline]
+    /// Notes what the reply to a request waits for, where some wait for copies and others for the log. `is_more`: the
+    /// request runs in a transaction that answers each command at once.
     fn note_until(&mut self, request: &Request<'_>, spec: &Spec, is_more: bool, args: &Args<'_>) {
-        let splits = self.connections.splits();
-        if splits && (is_more || self.find_until(request, spec, args) == Until::Passed) {
+        if is_more || self.find_until(request, spec, args) == Until::Passed {
             self.connections.wait_for_copies(request.conn);
         }
     }

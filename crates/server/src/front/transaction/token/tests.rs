@@ -113,3 +113,34 @@ fn what_cannot_have_a_token_says_so() {
     );
     rig.check("EXISTS l:a t", ":0\r\n");
 }
+
+/// A client in doubt is answered, whatever else is refused.
+#[test]
+fn an_outcome_is_told_and_decided_with_memory_full() {
+    for workers in [1, 3] {
+        let mut rig = Rig::new(workers);
+        let client = rig.connect(workers - 1);
+        rig.check("SET a 1", "+OK\r\n");
+        begin(&mut rig, client, &["SET b 1"]);
+        rig.check_on(client, "COMMIT TOKEN t", "*2\r\n+OK\r\n+COMMITTED\r\n");
+        rig.check("CONFIG SET maxmemory 1", "+OK\r\n");
+        let refused = rig.run("SET c 1");
+        assert!(refused.starts_with("-OOM"), "{refused}");
+        rig.check("OUTCOME t", "+COMMITTED\r\n");
+        rig.check("OUTCOME u", "+ABORTED\r\n");
+        // What frees memory may have a token.
+        begin(&mut rig, client, &["DEL a"]);
+        rig.check_on(client, "COMMIT TOKEN v", "*2\r\n:1\r\n+COMMITTED\r\n");
+    }
+}
+
+/// An error before `COMMIT` is its command's alone, which is no part of the transaction.
+#[test]
+fn what_has_failed_before_is_no_part_of_it() {
+    let mut rig = Rig::new(2);
+    let client = rig.connect(0);
+    rig.check("SET s text", "+OK\r\n");
+    begin(&mut rig, client, &["INCR n", "INCR s"]);
+    rig.check_on(client, "COMMIT TOKEN t", "*2\r\n:1\r\n+COMMITTED\r\n");
+    rig.check("GET s", "$4\r\ntext\r\n");
+}
