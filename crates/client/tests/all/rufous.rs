@@ -255,19 +255,28 @@ async fn cutting_proxy(node: String, reaches: bool) -> String {
             tokio::spawn(async move {
                 let (mut from_client, mut to_client) = client.into_split();
                 let (mut from_server, mut to_server) = server.into_split();
+                let is_mute = Arc::new(AtomicBool::new(false));
+                let mute = Arc::clone(&is_mute);
                 let back = tokio::spawn(async move {
-                    tokio::io::copy(&mut from_server, &mut to_client).await.ok();
+                    let mut buffer = vec![0; 64 << 10];
+                    while let Ok(len @ 1..) = from_server.read(&mut buffer).await {
+                        if !mute.load(Ordering::SeqCst) {
+                            to_client.write_all(&buffer[..len]).await.ok();
+                        }
+                    }
                 });
                 let mut buffer = vec![0; 64 << 10];
                 while let Ok(len @ 1..) = from_client.read(&mut buffer).await {
                     let sent = &buffer[..len];
                     let has_commit = sent.windows(6).any(|word| word == b"COMMIT");
                     if has_commit && !is_cut.swap(true, Ordering::SeqCst) {
-                        back.abort();
+                        is_mute.store(true, Ordering::SeqCst);
                         if reaches {
                             to_server.write_all(sent).await.unwrap();
+                            // The node executes it before the client knows that the connection has ended.
                             tokio::time::sleep(Duration::from_millis(100)).await;
                         }
+                        back.abort();
                         return;
                     }
                     to_server.write_all(sent).await.unwrap();
