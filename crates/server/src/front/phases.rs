@@ -32,13 +32,22 @@ impl Front {
         self.begin_declaring();
     }
 
-    /// This worker has loaded its data. Worker 0 creates the keyspaces of the configuration file then.
+    /// This worker has loaded its data. Worker 0 creates the keyspaces of the configuration file
+    /// once all have: after it clients are served.
     fn begin_declaring(&mut self) {
         if !self.declared.is_awaited() {
             return self.end_declaring();
         }
         if self.id() == COORDINATOR {
-            self.declared.on_loaded(&self.config.keyspaces);
+            return self.on_worker_loaded();
+        }
+        self.out
+            .tell(COORDINATOR, |front, _| front.on_worker_loaded());
+    }
+
+    fn on_worker_loaded(&mut self) {
+        let workers = self.kernel.placement().workers();
+        if self.declared.on_loaded(&self.config.keyspaces, workers) {
             self.declare_next();
         }
     }
