@@ -90,7 +90,7 @@ impl Node {
         let mut shared = Shared::new(config.workers, seed, run_id, started, config.port);
         shared.cluster = joining.as_ref().map(|joining| Arc::clone(&joining.cluster));
         let shared = Arc::new(shared);
-        if folder.is_some() {
+        if folder.is_some() || !config.keyspaces.is_empty() {
             shared.loading.begin(config.workers);
         }
         let mut runtime_config = rufous::runtime::Config {

@@ -219,6 +219,47 @@ fn nodes_share_the_keyspaces_of_their_clusters_folder() {
     assert!(ended.success());
 }
 
+/// It would be counted on, and answer LOADING.
+#[test]
+fn no_node_takes_its_place_before_it_has_loaded() {
+    let mut running = Running::start(1);
+    running.says("ready:");
+    let mut client = running.client(1);
+    let value = "x".repeat(100);
+    for round in 0..150 {
+        let keys = round * 1_000..(round + 1) * 1_000;
+        let all: Vec<_> = keys.map(|key| format!("SET key:{key} {value}")).collect();
+        all.iter().for_each(|line| client.send(line));
+        let replies = all.iter().map(|_| client.reply());
+        assert!(replies.into_iter().all(|reply| reply == Some(simple("OK"))));
+    }
+    let port = running.port;
+    let (ended, dir) = running.stop();
+    assert!(ended.success());
+
+    let again = Running::start_in(dir, port, 1);
+    let mut client = eventually("it listens", || {
+        let address = ("127.0.0.1", port);
+        let listens = std::net::TcpStream::connect(address).is_ok();
+        listens.then(|| Client::connect(address))
+    });
+    let mut seen_loading = 0;
+    eventually("it has its place", || {
+        let Reply::Bulk(info) = client.call("INFO everything") else {
+            panic!("no INFO");
+        };
+        let info = String::from_utf8(info).expect("text");
+        let has_place = info.contains("cluster_is_alive:1");
+        let loads = info.contains("loading:1");
+        seen_loading += u64::from(loads);
+        assert!(!(has_place && loads), "{info}");
+        has_place.then_some(())
+    });
+    assert!(seen_loading > 0, "there was nothing to load");
+    let (ended, _) = again.stop();
+    assert!(ended.success());
+}
+
 /// Any client reaches every key by any node.
 fn looks_well(running: &Running) {
     check_keys(&mut running.client(3));

@@ -183,7 +183,7 @@ impl Joining {
                 });
             }
             (CoordinatorAddress::Loopback(at), _) => {
-                follow_process(handle, at.clone(), me, cluster, teller)
+                follow_process((handle, shared), at.clone(), me, cluster, teller);
             }
             (CoordinatorAddress::Etcd(_), _) => {
                 if let Some(etcd) = self.etcd {
@@ -263,7 +263,7 @@ where
 
 /// The coordinator may be unavailable when the node starts.
 fn follow_process(
-    node: Handle,
+    (node, shared): (Handle, &Arc<Shared>),
     at: String,
     me: rufous_coordinator::Member,
     cluster: Arc<Cluster>,
@@ -271,7 +271,9 @@ fn follow_process(
 ) {
     let secret = cluster.settings.secret.as_ref();
     let secret = secret.map(|secret| Secret::new(secret.text().as_bytes()));
+    let shared = Arc::clone(shared);
     node.clone().spawn_to_end(async move {
+        loaded(&node, &shared).await;
         match Client::open(&at, &cluster.settings.name, secret, me) {
             Ok(client) => control::serve(node, client, cluster, teller).await,
             Err(error) => {

@@ -55,9 +55,7 @@ impl Front {
     fn end_declaring(&mut self) {
         self.declared.on_end();
         self.kernel.share_lattices();
-        if self.config.folder {
-            self.shared.loading.finish_worker();
-        }
+        self.shared.loading.finish_worker();
     }
 
     fn declare_next(&mut self) {
