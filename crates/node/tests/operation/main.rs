@@ -6,6 +6,7 @@
 //! - `running`: from the start of a node to its end
 //! - `tls`: the port for TLS
 //! - `clusters`: several nodes on this machine
+//! - `joining`: nodes have their data and keyspaces before they take their place
 //! - `forgotten`: a node that is gone for good is removed
 //! - `through_etcd`: those that agree through a real etcd
 
@@ -13,6 +14,7 @@ mod backup;
 mod clusters;
 mod forgotten;
 mod health;
+mod joining;
 mod program;
 mod running;
 mod secrets;

@@ -183,7 +183,11 @@ impl Joining {
                 });
             }
             (CoordinatorAddress::Loopback(at), _) => {
-                follow_process((handle, shared), at.clone(), me, cluster, teller);
+                let (at, shared) = (at.clone(), Arc::clone(shared));
+                handle.clone().spawn_to_end(async move {
+                    loaded(&handle, &shared).await;
+                    follow_process(handle, at, me, cluster, teller).await;
+                });
             }
             (CoordinatorAddress::Etcd(_), _) => {
                 if let Some(etcd) = self.etcd {
@@ -262,8 +266,8 @@ where
 }
 
 /// The coordinator may be unavailable when the node starts.
-fn follow_process(
-    (node, shared): (Handle, &Arc<Shared>),
+async fn follow_process(
+    node: Handle,
     at: String,
     me: rufous_coordinator::Member,
     cluster: Arc<Cluster>,
@@ -271,17 +275,13 @@ fn follow_process(
 ) {
     let secret = cluster.settings.secret.as_ref();
     let secret = secret.map(|secret| Secret::new(secret.text().as_bytes()));
-    let shared = Arc::clone(shared);
-    node.clone().spawn_to_end(async move {
-        loaded(&node, &shared).await;
-        match Client::open(&at, &cluster.settings.name, secret, me) {
-            Ok(client) => control::serve(node, client, cluster, teller).await,
-            Err(error) => {
-                tracing::error!(%error, "cannot start the cluster with these settings");
-                node.stop();
-            }
+    match Client::open(&at, &cluster.settings.name, secret, me) {
+        Ok(client) => control::serve(node, client, cluster, teller).await,
+        Err(error) => {
+            tracing::error!(%error, "cannot start the cluster with these settings");
+            node.stop();
         }
-    });
+    }
 }
 
 /// What a node announces, with the ports that it was given.
