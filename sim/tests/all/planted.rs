@@ -190,7 +190,8 @@ fn deadlines_that_count_from_a_wall_clock_behind_the_stamps() {
         let report = engine::run::<World>(seed, &limits, Fault::None, false);
         assert_eq!(report.failure, None, "seed {seed}");
     }
-    caught_saying("deadline-by-wall", &limits, "", 100);
+    // One seed in some hundreds shows it: 564, 708 and 967 do.
+    caught_among::<World>("deadline-by-wall", &limits, "", 500..1_000);
 }
 
 #[test]
