@@ -12,15 +12,13 @@ pub(super) const ITSELF: ConnId = ConnId {
     generation: u32::MAX,
 };
 
-/// The keyspaces of the configuration file, which worker 0 creates when all workers have loaded
-/// their data and before any client is served. The file overrides a keyspace's stored settings where these can
+/// The keyspaces of the configuration file, which worker 0 creates when the data is loaded and
+/// before any client is served. The file overrides a keyspace's stored settings where these can
 /// change; other keyspaces stay as they are.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
     /// No client is served yet.
     awaited: bool,
-    /// How many workers have loaded their data, at the worker that creates the keyspaces.
-    loaded: usize,
     /// Those still to be created, the next one last.
     left: Vec<Keyspace>,
     under_way: Option<Box<str>>,
@@ -38,15 +36,9 @@ impl Declared {
         self.awaited
     }
 
-    /// One more of the workers has loaded its data. True with the last one: the keyspaces can be
-    /// created.
-    pub(super) fn on_loaded(&mut self, keyspaces: &[Keyspace], workers: usize) -> bool {
-        self.loaded += 1;
-        let is_last = self.loaded == workers;
-        if is_last {
-            self.left = keyspaces.iter().rev().cloned().collect();
-        }
-        is_last
+    /// The data is loaded, at the worker that creates the keyspaces.
+    pub(super) fn on_loaded(&mut self, keyspaces: &[Keyspace]) {
+        self.left = keyspaces.iter().rev().cloned().collect();
     }
 
     /// The next table, if keyspaces are left that this one lacks.
@@ -135,9 +127,7 @@ mod tests {
         let all = [a, b, c];
         declared.on_start(&all);
         assert!(declared.is_awaited() && declared.next(&table).is_none());
-        // One worker still loads.
-        assert!(!declared.on_loaded(&all, 2) && declared.next(&table).is_none());
-        assert!(declared.on_loaded(&all, 2));
+        declared.on_loaded(&all);
         for name in ["a", "c"] {
             let next = declared.next(&table).expect("one that is lacking");
             assert!(next.get(name).is_some() && !declared.goes_on());
@@ -155,7 +145,7 @@ mod tests {
         let twice = ["a", "b"].map(|name| Keyspace::new(name, b"same:"));
         let mut declared = Declared::default();
         declared.on_start(&twice);
-        assert!(declared.on_loaded(&twice, 1));
+        declared.on_loaded(&twice);
         let table = declared.next(&Keyspaces::default()).expect("the first one");
         assert!(declared.next(&table).is_none());
     }

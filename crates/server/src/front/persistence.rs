@@ -151,8 +151,8 @@ pub struct Loading {
 }
 
 impl Loading {
-    /// The node starts with data to load, or keyspaces to create: no client is served before every worker has called
-    /// [`Loading::finish_worker`].
+    /// The node starts with data to load, or keyspaces to create: no client is served before every
+    /// worker has called [`Loading::finish_worker`].
     pub fn begin(&self, workers: usize) {
         self.workers.store(workers, Ordering::Release);
     }

@@ -32,26 +32,26 @@ impl Front {
         self.begin_declaring();
     }
 
-    /// This worker has loaded its data. Worker 0 creates the keyspaces of the configuration file
-    /// once all have: after it clients are served.
+    /// This worker has loaded its data. Worker 0 creates the keyspaces of the configuration file then.
     fn begin_declaring(&mut self) {
         if !self.declared.is_awaited() {
             return self.end_declaring();
         }
         if self.id() == COORDINATOR {
-            return self.on_worker_loaded();
-        }
-        self.out
-            .tell(COORDINATOR, |front, _| front.on_worker_loaded());
-    }
-
-    fn on_worker_loaded(&mut self) {
-        let workers = self.kernel.placement().workers();
-        if self.declared.on_loaded(&self.config.keyspaces, workers) {
+            self.declared.on_loaded(&self.config.keyspaces);
             self.declare_next();
         }
     }
 
+    /// All keyspaces are created, which may be heard in the same turn as that the data is loaded.
+    fn on_declared(&mut self) {
+        self.declared.on_end();
+        if !self.durability.is_loading() {
+            self.end_declaring();
+        }
+    }
+
+    /// This worker serves: once.
     fn end_declaring(&mut self) {
         self.declared.on_end();
         self.kernel.share_lattices();
@@ -60,7 +60,7 @@ impl Front {
 
     fn declare_next(&mut self) {
         let Some(table) = self.declared.next(self.kernel.keyspaces()) else {
-            self.out.tell_others(|front, _| front.end_declaring());
+            self.out.tell_others(|front, _| front.on_declared());
             return self.end_declaring();
         };
         let header = keyspaces::request(self.table);
@@ -327,5 +327,43 @@ impl Front {
         let times = pause.map(soon).into_iter().chain(blocked.map(soon));
         let times = times.chain(farewell).chain(forwarding.map(soon));
         self.cron.on_step(now, times, fx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::front::testing::Rig;
+    use rufous_kernel::durable::Event;
+    use rufous_kernel::keyspace::Keyspace;
+    use std::sync::Arc;
+
+    /// Twice counted, it would stand for a worker that does not serve yet.
+    #[test]
+    fn a_worker_serves_once_its_data_is_loaded_and_all_keyspaces_are_created() {
+        let config = Config {
+            keyspaces: vec![Keyspace::new("strict", b"s:")],
+            ..Config::in_memory()
+        };
+        let mut rig = Rig::with_config(3, config.clone());
+        let (now, shared) = (rig.now, Arc::clone(&rig.fronts[1].shared));
+        shared.loading.begin(2);
+        let front = &mut rig.fronts[1];
+        let folder = Config {
+            folder: true,
+            ..config
+        };
+        let begun = front.durability.begin(now, &folder, &mut front.kernel);
+        assert!(begun == Loaded::Nothing);
+        front.on_declared();
+        let kernel = &mut front.kernel;
+        let event = Event::Serving;
+        let loaded = front.durability.on_event(now, event, kernel, &shared);
+        assert!(loaded == Loaded::All);
+        front.begin_declaring();
+        assert!(shared.loading.is_loading(), "it counts once");
+        rig.fronts[2].on_declared();
+        assert!(!shared.loading.is_loading());
     }
 }

