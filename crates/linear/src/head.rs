@@ -307,7 +307,8 @@ impl<O: Operation> Head<O> {
             | Message::Redo { .. }
             | Message::Over { .. }
             | Message::Told { .. } => {}
-            Message::Outcome { .. } => {}
+            // No book is concerned.
+            Message::Outcome { .. } | Message::Read { .. } | Message::Values { .. } => {}
         }
     }
 

@@ -95,6 +95,21 @@ pub enum Message<O> {
         facts: u64,
         recovers: bool,
     },
+    /// From the node of a client: read these keys of the receiver's worker, by its commands in this body, and record nothing.
+    /// `known`: what [`Message::Values`] has said of them before.
+    Read {
+        txn: TxnId,
+        keys: Vec<Arc<[u8]>>,
+        known: Vec<u64>,
+        body: Arc<[u8]>,
+    },
+    /// The answer. `seen`: numbers that are the same as long as these keys are; empty: they cannot be read now. Where they are
+    /// those that are known, nothing is told again.
+    Values {
+        txn: TxnId,
+        seen: Vec<u64>,
+        told: Arc<[u8]>,
+    },
 }
 
 impl<O> Message<O> {

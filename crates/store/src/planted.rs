@@ -128,6 +128,8 @@ pub enum Planted {
     LostWatchTrusted,
     /// Messages between slots have an effect whichever chains they are of.
     EarlierHeadsHeard,
+    /// Transactions that only read are answered with the first values that slots tell.
+    ReadOnce,
 }
 
 #[cfg(feature = "planted-faults")]

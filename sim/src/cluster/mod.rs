@@ -141,6 +141,7 @@ impl Scenario for World {
             Fault::Kernel(Planted::LettersNotAwaited),
             Fault::Kernel(Planted::BookNotRead),
             Fault::Kernel(Planted::LettersNotRepeated),
+            Fault::Kernel(Planted::ReadOnce),
             Fault::Kernel(Planted::ConditionsNotChecked),
             Fault::Kernel(Planted::ValuesNotGathered),
             Fault::Kernel(Planted::ChangesNotMade),

@@ -16,7 +16,7 @@
 //!    has been applied elsewhere.
 //! 3. Messages may be lost. Heads and origins send them again from time to time, as long as a transaction is not over.
 //!
-//! `own` has the transactions of the worker's clients, `letter` the messages with their senders and receivers, `keys` how
+//! `own` has the transactions of the worker's clients, `reads` and `reading` those that only read, `letter` the messages with their senders and receivers, `keys` how
 //! a slot executes its commands, `together` how one slot executes commands on the keys of several, and `running` the worker's part.
 
 mod again;
@@ -24,6 +24,8 @@ mod figures;
 mod keys;
 mod letter;
 mod own;
+mod reading;
+mod reads;
 mod running;
 #[cfg(test)]
 mod tests;
@@ -128,6 +130,8 @@ pub(super) struct Linear {
     clients: BTreeMap<TxnId, Client>,
     /// Transactions that would have waited for ones of another order, by when they are begun again.
     again: BTreeMap<(u64, TxnId), Again>,
+    /// Those that only read, and take no keys.
+    reads: reads::Reads,
     /// Letters for heads and origins of this worker.
     inbox: VecDeque<(NodeNo, Letter)>,
     /// What heads have put out for the heads of other slots, if these are here.
@@ -158,7 +162,7 @@ impl Linear {
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         let is_quiet = self.seats.is_empty() && self.clients.is_empty();
-        is_quiet && self.open.is_empty() && self.again.is_empty()
+        is_quiet && self.open.is_empty() && self.again.is_empty() && self.reads.is_empty()
     }
 
     /// Whether a request for a key has to wait for a transaction.
@@ -258,15 +262,20 @@ impl Linear {
         let clients = clients.map(|client| client.header);
         let again = std::mem::take(&mut self.again).into_values();
         let again = again.map(|again| again.header);
-        let lost = clients.chain(again).filter_map(|header| {
-            Some(Transacted {
-                header: header?,
-                is_committed: None,
-                told: Arc::default(),
-                at: Now::default(),
-            })
-        });
-        lost.collect()
+        let reads = self.reads.take_all().into_iter();
+        let reads = reads.map(|read| Some(read.header));
+        let headers = clients.chain(again).chain(reads).flatten();
+        headers.map(Self::lost).collect()
+    }
+
+    /// The end of a transaction whose outcome is not known.
+    fn lost(header: Header) -> Transacted {
+        Transacted {
+            header,
+            is_committed: None,
+            told: Arc::default(),
+            at: Now::default(),
+        }
     }
 
     /// This node answers for these slots now: their heads are made of their books.
@@ -358,7 +367,7 @@ impl Linear {
 
     /// Transactions of this worker's clients without an outcome.
     pub(super) fn waiting(&self) -> usize {
-        self.clients.len() + self.again.len()
+        self.clients.len() + self.again.len() + self.reads.len()
     }
 
     /// When there is something to do.
@@ -371,6 +380,7 @@ impl Linear {
         again
             .into_iter()
             .chain(looks.then_some(self.sending.look_us()))
+            .chain(self.reads.wake_us())
             .min()
     }
 

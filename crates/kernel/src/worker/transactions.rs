@@ -41,6 +41,17 @@ impl<P: Program> Worker<P> {
         Heads { worker: self }.begin(header, keys, body)
     }
 
+    /// Likewise one that only reads these keys, and takes none of them if it need not: [`super::linear`].
+    pub fn begin_reading<'k>(
+        &mut self,
+        now: Now,
+        header: &Header,
+        keys: impl Iterator<Item = &'k [u8]>,
+        body: Vec<u8>,
+    ) -> bool {
+        Heads { worker: self }.begin_read(now, header, keys, body)
+    }
+
     /// Transactions of clients here that have no outcome yet.
     pub fn waiting_transactions(&self) -> usize {
         self.linear.waiting()

@@ -30,6 +30,8 @@ impl<O> Message<O> {
             Self::Unprepared { .. } => 20,
             Self::IsApplied { .. } => 21,
             Self::Proposed { .. } => 22,
+            Self::Read { .. } => 23,
+            Self::Values { .. } => 24,
         }
     }
 }
@@ -95,6 +97,22 @@ impl<O: Coded> Coded for Message<O> {
                 facts,
                 recovers,
             } => put!(out, round, facts, recovers),
+            Self::Read {
+                txn,
+                keys,
+                known,
+                body,
+            } => {
+                txn.encode(out);
+                put_all(out, keys);
+                put_all(out, known);
+                body.encode(out);
+            }
+            Self::Values { txn, seen, told } => {
+                txn.encode(out);
+                put_all(out, seen);
+                told.encode(out);
+            }
         }
     }
 
@@ -144,6 +162,17 @@ impl<O: Coded> Coded for Message<O> {
             22 => Self::Proposed {
                 txn: id(from)?,
                 max: u64::decode(from)?,
+            },
+            23 => Self::Read {
+                txn: id(from)?,
+                keys: all(from)?,
+                known: all(from)?,
+                body: Arc::decode(from)?,
+            },
+            24 => Self::Values {
+                txn: id(from)?,
+                seen: all(from)?,
+                told: Arc::decode(from)?,
             },
             _ => return None,
         })

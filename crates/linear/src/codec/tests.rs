@@ -111,7 +111,7 @@ impl Random {
         let (txn, id, stamp, told) = (self.txn(), self.id(), self.stamp(), self.bytes().into());
         let (max, round, facts) = (self.number(), self.number(), self.number());
         let (after, is) = (self.after(), self.below(2) == 0);
-        match kind % 21 {
+        match kind % 23 {
             0 => Message::Forward { txn, max },
             1 => Message::Backward {
                 txn: id,
@@ -166,6 +166,17 @@ impl Random {
             },
             18 => Message::IsPrepared { txn: id },
             19 => Message::Unprepared { txn: id },
+            20 => Message::Read {
+                txn: id,
+                keys: vec![told, self.bytes().into()],
+                known: vec![max, round],
+                body: self.bytes().into(),
+            },
+            21 => Message::Values {
+                txn: id,
+                seen: vec![facts],
+                told,
+            },
             _ => Message::Proposed { txn: id, max },
         }
     }

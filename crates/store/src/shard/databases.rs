@@ -125,6 +125,7 @@ impl Databases {
 
     /// Touches the watched keys of database `db` that are in `one` or `other`.
     fn touch_watched(&mut self, db: usize, one: usize, other: usize) {
+        self.env.observers.touch_all_versions();
         let is_in = |db: usize, key: Key<'_>| self.dbs[db].records.find(key).is_some();
         let watches = &mut self.env.observers.watches;
         watches.touch_in(db, |key| is_in(one, key) || is_in(other, key));

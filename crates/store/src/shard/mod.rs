@@ -98,6 +98,7 @@ mod tests;
 pub mod told;
 mod turn;
 pub mod types;
+mod versions;
 mod walk;
 mod watch;
 mod write;

@@ -6,6 +6,7 @@
 use super::awaited::Awaited;
 use super::journal::Journal;
 use super::types::{Entry, Key, Value};
+use super::versions::Versions;
 use super::watch::{WatchId, Watches};
 use crate::effect::Effect;
 use crate::marks::{self, Mark};
@@ -34,6 +35,7 @@ pub struct Observers {
     pub(super) journal: Journal,
     pub(super) watches: Watches,
     awaited: Awaited,
+    versions: Versions,
 }
 
 impl Observers {
@@ -51,7 +53,8 @@ impl Observers {
         self.listening = self.journal.is_on()
             || self.capturing
             || !self.watches.is_empty()
-            || !self.awaited.is_empty();
+            || !self.awaited.is_empty()
+            || self.versions.are_on();
         self.any = self.listening || self.writing;
     }
 
@@ -146,6 +149,20 @@ impl Observers {
         if !self.awaited.is_empty() {
             self.awaited.touch((db, key.hash), key.bytes);
         }
+        self.versions.touch(key.hash);
+    }
+
+    /// Reports to the counts of changes that any key may have changed.
+    pub(super) fn touch_all_versions(&mut self) {
+        self.versions.touch_all();
+    }
+
+    /// The count of changes of a key: two that are equal say that it has not changed between them. Changes are counted
+    /// from the first call on.
+    pub fn version(&mut self, key: Key<'_>) -> u64 {
+        self.versions.turn_on();
+        self.update();
+        self.versions.of(key.hash)
     }
 
     /// Reports a change of all keys of a database to the commands that wait.

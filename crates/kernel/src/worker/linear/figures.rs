@@ -13,6 +13,10 @@ rufous_base::figures! {
             "Those that a slot has refused with an error: it takes no writes, or what it adds for others is too large.";
         clashed("cluster_transactions_aborted_clashed", "rufous_cluster_transactions_aborted_clashed_total"):
             "Those that were given up, as ones that visit slots in another order had their keys for too long: chains change.";
+        read("cluster_transactions_read", "rufous_cluster_transactions_read_total"):
+            "Those committed that only read, and took no keys: each key had the same value twice.";
+        read_rounds("cluster_transactions_read_rounds", "rufous_cluster_transactions_read_rounds_total"):
+            "Times that the nodes were asked for the values of such transactions, those included that had to take their keys in the end.";
         slots("cluster_transactions_slots", "rufous_cluster_transactions_slots_total"):
             "Slots of all that have begun, together.";
         waiting("cluster_transactions_waiting", "rufous_cluster_transactions_waiting"):

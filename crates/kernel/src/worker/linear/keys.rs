@@ -36,8 +36,7 @@ impl<P: Program> State<Access> for Keys<'_, P> {
     }
 
     fn is_free(&self, key: &[u8]) -> bool {
-        let locks = &self.worker.locks;
-        locks.is_idle() || (0..DATABASES).all(|db| !locks.blocks(db as u8, key))
+        is_free(self.worker, key)
     }
 
     fn refuses(&mut self, txn: &Transaction<Access>, slot: u16) -> Option<Vec<u8>> {
@@ -259,6 +258,12 @@ impl<P: Program> Keys<'_, P> {
         self.worker.run_through(self.now, &header, args, &mut out);
         Some(out.to_vec())
     }
+}
+
+/// Whether no command over several workers holds a key, in any database.
+pub(super) fn is_free<P: Program>(worker: &Worker<P>, key: &[u8]) -> bool {
+    let locks = &worker.locks;
+    locks.is_idle() || (0..DATABASES).all(|db| !locks.blocks(db as u8, key))
 }
 
 /// The limit of what the slots of a transaction tell: each one on the way to the client keeps it until the transaction is

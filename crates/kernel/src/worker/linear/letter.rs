@@ -72,7 +72,10 @@ fn has_slots(message: &Message<Access>) -> bool {
 pub(super) fn txn_of(message: &Message<Access>) -> Option<TxnId> {
     match message {
         Message::Forward { txn, .. } => Some(txn.id),
-        Message::Outcome { txn, .. } | Message::Heard { txn } => Some(*txn),
+        Message::Outcome { txn, .. }
+        | Message::Heard { txn }
+        | Message::Read { txn, .. }
+        | Message::Values { txn, .. } => Some(*txn),
         _ => None,
     }
 }

@@ -28,29 +28,7 @@ impl<P: Program> Heads<'_, P> {
         keys: impl IntoIterator<Item = (&'k [u8], bool)>,
         body: Vec<u8>,
     ) -> bool {
-        let mut parts = BTreeMap::<&[u8], Access>::new();
-        for (key, writes) in keys {
-            let access = if writes { Access::Write } else { Access::Read };
-            parts.insert(key, access);
-        }
-        let parts = parts.into_iter().map(|(key, access)| Part {
-            slot: slot_of(key),
-            key: key.into(),
-            ops: vec![access],
-            expects: None,
-        });
-        let is_member = self.mapping().is_some_and(|mapping| {
-            let own = self
-                .worker
-                .linear
-                .own
-                .and_then(|(own, _)| mapping.members.get(&own));
-            own.is_some()
-        });
-        let Some(id) = is_member.then(|| self.next_id()).flatten() else {
-            return false;
-        };
-        let Some(txn) = Transaction::new(id, parts.collect(), body.into()) else {
+        let Some(txn) = self.transaction(keys, body.into()) else {
             return false;
         };
         if header.is_some() {
@@ -62,8 +40,35 @@ impl<P: Program> Heads<'_, P> {
         true
     }
 
+    /// A transaction of this worker. `None`: the node has no part in a cluster, or there are no keys.
+    pub(super) fn transaction<'k>(
+        &mut self,
+        keys: impl IntoIterator<Item = (&'k [u8], bool)>,
+        body: Arc<[u8]>,
+    ) -> Option<Transaction<Access>> {
+        let mut parts = BTreeMap::<&[u8], Access>::new();
+        for (key, writes) in keys {
+            let access = if writes { Access::Write } else { Access::Read };
+            parts.insert(key, access);
+        }
+        let parts = parts.into_iter().map(|(key, access)| Part {
+            slot: slot_of(key),
+            key: key.into(),
+            ops: vec![access],
+            expects: None,
+        });
+        Transaction::new(self.member_id()?, parts.collect(), body)
+    }
+
+    /// The identity of the next transaction of this worker, if the node is a member.
+    pub(super) fn member_id(&mut self) -> Option<TxnId> {
+        let (own, _) = self.worker.linear.own?;
+        self.mapping()?.members.get(&own)?;
+        self.next_id()
+    }
+
     /// Sends a transaction to its first slot. It visits slots by the workers that head them now.
-    fn submit(&mut self, (header, tries): (Option<Header>, u32), txn: Transaction<Access>) {
+    pub(super) fn submit(&mut self, (header, tries): (Option<Header>, u32), txn: Transaction<Access>) {
         let txn = match self.mapping() {
             Some(mapping) => txn.ordered(mapping.epoch, |slot| {
                 let head = mapping.chains.of(slot).head();

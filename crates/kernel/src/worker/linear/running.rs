@@ -38,7 +38,7 @@ impl<P: Program> Heads<'_, P> {
         }
     }
 
-    fn letter(&self, from: Place, to: To, mut message: Message<Access>) -> Option<Letter> {
+    pub(super) fn letter(&self, from: Place, to: To, mut message: Message<Access>) -> Option<Letter> {
         let to = match to {
             To::Slot(slot) => self.place_of(slot)?,
             To::Origin { .. } => Place::Origin,
@@ -138,6 +138,20 @@ impl<P: Program> Heads<'_, P> {
             Place::Origin => None,
         };
         match (letter.to, letter.message) {
+            (
+                at @ Place::Slot { .. },
+                Message::Read {
+                    txn,
+                    keys,
+                    known,
+                    body,
+                },
+            ) => self.on_read(now, at, (txn, known), (&keys, &body)),
+            (Place::Origin, Message::Values { txn, seen, told }) => {
+                if let Some(slot) = from {
+                    self.on_values(now, (txn, slot), (seen, told));
+                }
+            }
             (Place::Slot { slot, .. }, message) => self.at_seat(now, slot, |head, keys, out| {
                 head.on_message(from, message, keys, out);
             }),
@@ -331,11 +345,13 @@ impl<P: Program> Heads<'_, P> {
             .into_iter()
             .map(|one| Result::Transacted(Box::new(one)));
         self.worker.out.outcomes.extend(lost);
+        self.take_all_read();
     }
 
     /// Sends messages again of transactions that make no progress, if it is time. To be called periodically.
     pub(in crate::worker) fn look_after(&mut self, now: Now) {
         self.begin_again(now);
+        self.look_after_reads(now);
         if self.worker.linear.is_idle() || !self.worker.linear.sending.is_due(now) {
             return;
         }

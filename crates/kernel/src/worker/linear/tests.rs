@@ -1,5 +1,6 @@
 //! Workers of two nodes, driven by hand: the test carries their letters.
 
+mod reads;
 mod stops;
 
 use super::again::{AGAIN_LAST_US, AGAIN_US};

@@ -32,7 +32,7 @@ use rufous_kernel::batch::Header;
 use rufous_kernel::body::{self, At};
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::worker::Transacted;
-use rufous_wire::version::LETTERS;
+use rufous_wire::version::{LETTERS, READS};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use watches::Watches;
@@ -274,9 +274,16 @@ impl Apart<'_> {
             }
         });
         let begun = composed.and_then(|(body, keys, plan)| {
-            let keys = keys.iter().map(|(key, writes)| (&**key, *writes));
+            let reads = keys.values().all(|writes| !writes);
+            let reads = reads && has_earlier(READS, self.front.links()).is_none();
             let kernel = &mut self.front.kernel;
-            let begun = kernel.begin_transacting(Some(header), keys, body);
+            let begun = if reads {
+                let keys = keys.keys().map(|key| &**key);
+                kernel.begin_reading(self.now, header, keys, body)
+            } else {
+                let keys = keys.iter().map(|(key, writes)| (&**key, *writes));
+                kernel.begin_transacting(Some(header), keys, body)
+            };
             begun.then_some(plan).ok_or(NO_PART.into())
         });
         let plan = match begun {
