@@ -103,6 +103,8 @@ impl Scenario for World {
             "a transaction over slots was executed",
             "a transaction over slots was prepared ahead of its message",
             "a transaction over slots was begun again in another order",
+            "a transaction that only reads took no keys",
+            "what a transaction reads has changed from one time to the next",
             "a value was copied to another slot",
             "a transaction over slots has an unknown outcome",
             "a transaction over slots has met its condition",

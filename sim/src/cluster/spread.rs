@@ -47,6 +47,12 @@ impl Plan {
         let is_meant = matches!(self.seed % 16, 8 | 11 | 15) || self.seed % 32 == 6;
         is_meant && self.plain > 0 && self.seed > 32
     }
+
+    /// Whether nodes with them have the newest messages, or those of the version before: not in seeds that are kept from
+    /// before.
+    pub(super) fn is_new(&self) -> bool {
+        self.has_spread() && self.seed / 128 % 2 == 1
+    }
 }
 
 impl Wish {
@@ -195,13 +201,16 @@ impl World {
 
     /// All transactions are over, and forgotten.
     pub(super) fn judge_books(&mut self) -> Result<(), String> {
-        let (mut is_ahead, mut is_again) = (false, false);
+        let (mut is_ahead, mut is_again, mut is_read, mut is_repeated) =
+            (false, false, false, false);
         for node in self.nodes.iter().filter(|node| node.is_up()) {
             for (worker, seat) in node.seats.iter().enumerate() {
                 let kernel = &seat.front.kernel;
                 let figures = kernel.linear_figures();
                 is_ahead |= figures.ahead > 0;
                 is_again |= figures.reordered > 0;
+                is_read |= figures.read > 0;
+                is_repeated |= figures.read_rounds > 2 * figures.begun;
                 let entries: Vec<_> = kernel
                     .shard
                     .books()
@@ -223,6 +232,11 @@ impl World {
             (
                 is_again,
                 "a transaction over slots was begun again in another order",
+            ),
+            (is_read, "a transaction that only reads took no keys"),
+            (
+                is_repeated,
+                "what a transaction reads has changed from one time to the next",
             ),
         ];
         for (_, probe) in seen.iter().filter(|(is_so, _)| *is_so) {

@@ -177,6 +177,13 @@ fn messages_of_transactions_are_not_sent_again() {
     caught_saying::<World>("letters-not-repeated", &Size::Any, "", spread(33..60));
 }
 
+/// A seed in which two keys are read while a transaction writes both.
+#[test]
+fn transactions_that_only_read_are_answered_at_once() {
+    let (size, what) = (Size::Any, "no order of the commands");
+    caught_saying::<World>("read-once", &size, what, [1451]);
+}
+
 /// Rules of transactions, which the model switches off one by one, too.
 #[test]
 fn conflicting_transactions_do_not_wait_for_one_another() {

@@ -33,13 +33,15 @@ fn set_all(at: SocketAddr, ends: &AtomicBool) -> u64 {
 }
 
 #[test]
-fn reads_of_keys_at_several_nodes_are_one_transaction_where_that_is_set() {
+fn reads_of_keys_at_several_nodes_are_one_transaction_unless_that_is_off() {
     let mut nodes = spread(&[2, 1, 1]);
     let begun = |node: &mut Node| number(&node.info(), "cluster_transactions");
     let read = |node: &mut Node| {
         let words: Vec<&str> = ["MGET"].into_iter().chain(KEYS).collect();
         node.call(&words)
     };
+    let set = ["CONFIG", "SET", "cluster-atomic-reads", "no"];
+    assert_eq!(text(nodes[1].call(&set)), "OK");
     read(&mut nodes[1]);
     assert_eq!(begun(&mut nodes[1]), 0, "split by node");
     let set = ["CONFIG", "SET", "cluster-atomic-reads", "yes"];
@@ -58,6 +60,19 @@ fn reads_of_keys_at_several_nodes_are_one_transaction_where_that_is_set() {
     });
     assert!(rounds > 1);
     assert_eq!(begun(&mut nodes[1]), 300);
+    let info = nodes[1].info();
+    let (alone, rounds) = (
+        number(&info, "cluster_transactions_read"),
+        number(&info, "cluster_transactions_read_rounds"),
+    );
+    assert!(alone > 0 && rounds >= 2 * alone, "{alone} {rounds}");
+    let many: Vec<String> = (0..2000).map(|n| format!("none{n}")).collect();
+    let words: Vec<&str> = ["EXISTS"]
+        .into_iter()
+        .chain(many.iter().map(|key| &key[..]))
+        .collect();
+    assert_eq!(nodes[1].call(&words), Reply::Integer(0));
+    assert_eq!(begun(&mut nodes[1]), 300, "too many slots: split by node");
     for (words, count) in [(["EXISTS", "r1", "r2"], 2), (["TOUCH", "r3", "none"], 1)] {
         assert_eq!(nodes[1].call(&words), Reply::Integer(count));
     }

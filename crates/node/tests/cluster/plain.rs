@@ -320,6 +320,10 @@ fn what_cannot_be_passed_on_says_where_to_go() {
 #[test]
 fn what_looks_at_each_key_for_itself_is_split() {
     let mut nodes = spread(&[2, 3, 1]);
+    for node in &mut nodes {
+        let set = ["CONFIG", "SET", "cluster-atomic-reads", "no"];
+        assert_eq!(text(node.call(&set)), "OK");
+    }
     let keys: Vec<String> = (0..30).map(|n| format!("split:{n}")).collect();
     let with = |name: &str| -> Vec<String> {
         let mut words = vec![name.to_owned()];

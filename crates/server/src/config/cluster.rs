@@ -331,7 +331,7 @@ pub const ATOMIC_READS: Param = Param {
         config.cluster_atomic_reads = super::values::parse_yes_no(value)?;
         Ok(())
     }),
-    help: "Whether MGET, EXISTS and TOUCH read keys of several nodes as one transaction, which costs as much as MSET of them; otherwise each node's keys are read at an instant of their own.",
+    help: "Whether MGET, EXISTS and TOUCH read keys of several nodes at one instant, for which each node is asked twice; otherwise each node's keys are read at an instant of their own.",
 };
 
 text!(

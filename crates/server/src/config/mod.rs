@@ -247,7 +247,7 @@ impl Default for Config {
             log_segment_size: 64 << 20,
             snapshot_retention: 0,
             stop_writes_on_bgsave_error: true,
-            cluster_atomic_reads: false,
+            cluster_atomic_reads: true,
             requirepass: String::new(),
             requirepass_file: String::new(),
             enable_debug_command: DebugCommand::No,

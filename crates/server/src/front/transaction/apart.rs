@@ -136,7 +136,7 @@ fn has_earlier(version: u16, links: Option<&Links>) -> Option<Failure> {
     links?.has_earlier(version).then_some(EARLIER.into())
 }
 
-/// Whether keys that are deleted are few enough for one transaction.
+/// Whether keys that are read or deleted are few enough for one transaction.
 fn are_few(request: &Request<'_>, args: &Args<'_>) -> bool {
     let keys = || request.keys.iter().map(|key| args.get(key.arg as usize));
     // A body has some bytes more for each.
@@ -148,9 +148,14 @@ fn are_few(request: &Request<'_>, args: &Args<'_>) -> bool {
         && slots.len() <= MOST_SLOTS
 }
 
-/// Whether keys are deleted by one transaction: otherwise each node deletes its own.
-fn deletes_together(request: &Request<'_>, args: &Args<'_>, links: Option<&Links>) -> bool {
-    are_few(request, args) && has_earlier(LETTERS, links).is_none()
+/// Whether keys that could be treated each by itself are of one transaction, which programs since this version have: otherwise
+/// each node treats its own.
+fn are_together(
+    request: &Request<'_>,
+    args: &Args<'_>,
+    (since, links): (u16, Option<&Links>),
+) -> bool {
+    are_few(request, args) && has_earlier(since, links).is_none()
 }
 
 /// Single commands.
@@ -198,6 +203,8 @@ impl Apart<'_> {
         if request.keys.len() < 2 || !may || self.front.links().is_none() {
             return false;
         }
+        let each = spec.reads_each().then_some(READS);
+        let each = each.or(spec.deletes_each().then_some(LETTERS));
         let door = self.front.connection(request.conn).map(|c| c.door());
         let keys = || request.keys.iter().map(|key| args.get(key.arg as usize));
         let placement = self.front.kernel.placement();
@@ -212,7 +219,7 @@ impl Apart<'_> {
         door == Some(Door::Plain)
             && is_apart
             && !has_lattice()
-            && (!spec.deletes_each() || deletes_together(request, args, self.front.links()))
+            && each.is_none_or(|since| are_together(request, args, (since, self.front.links())))
     }
 
     /// Executes it.
