@@ -1,8 +1,8 @@
 //! Names of commands without regard to case, in two words.
 
-/// A name's length and its bytes with capitals made small: the first eight and the last eight, which
-/// overlap in names under sixteen bytes. Names of up to sixteen bytes are equal, but for case, exactly
-/// if these are; longer ones may differ between the two words.
+/// A name's length and its bytes with the bit set by which capitals differ from small letters: the first eight and the last eight,
+/// which overlap in names under sixteen bytes. A name of up to sixteen letters is equal to another one, but for case, exactly if
+/// these are; others may differ where these do not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Folded {
     len: usize,
@@ -12,6 +12,9 @@ pub(crate) struct Folded {
 
 /// Longest name of which no byte is left out.
 const WHOLE: usize = 16;
+
+/// The bit by which letters differ from their capitals, in eight bytes.
+const SMALL: u64 = 0x2020_2020_2020_2020;
 
 impl Folded {
     #[inline]
@@ -30,15 +33,14 @@ impl Folded {
         };
         Self {
             len: name.len(),
-            first: lower(first),
-            last: lower(last),
+            first: first | SMALL,
+            last: last | SMALL,
         }
     }
 
-    /// Whether equality of two of this length says that the names are equal.
-    #[inline]
-    pub(crate) fn is_whole(self) -> bool {
-        self.len <= WHOLE
+    /// Whether all names that look like this one are equal to it, but for case.
+    pub(crate) fn tells_all(name: &[u8]) -> bool {
+        name.len() <= WHOLE && name.iter().all(u8::is_ascii_alphabetic)
     }
 
     #[inline]
@@ -54,18 +56,6 @@ fn half(bytes: Option<&[u8; 4]>) -> u64 {
     bytes.map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)))
 }
 
-/// Eight bytes with ASCII capitals made small.
-#[inline]
-fn lower(word: u64) -> u64 {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    // In bytes without their top bit, adding carries into the top bit from `A` on, and from behind `Z` on.
-    let low = word & (0x7f * EACH);
-    let from_a = low + u64::from(0x80 - b'A') * EACH;
-    let behind_z = low + u64::from(0x7f - b'Z') * EACH;
-    let capital = from_a & !behind_z & !word & (0x80 * EACH);
-    word | capital >> 2
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +67,9 @@ mod tests {
                 for (a, b) in (0..=255u8).flat_map(|a| [a, a ^ 0x20, a ^ 0x80].map(|b| (a, b))) {
                     let (mut left, mut right) = (vec![b'x'; len], vec![b'X'; len]);
                     (left[at], right[at]) = (a, b);
+                    if !Folded::tells_all(&left) {
+                        continue;
+                    }
                     assert_eq!(
                         Folded::new(&left) == Folded::new(&right),
                         left.eq_ignore_ascii_case(&right),

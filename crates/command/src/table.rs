@@ -223,8 +223,16 @@ pub fn unwritable(why: Unwritable<'_>) -> Failure {
 /// Commands by name.
 pub struct Table {
     specs: Vec<&'static Spec>,
-    /// Ids under folded names by open addressing; `EMPTY` ends a probe.
-    index: Vec<(Folded, u16)>,
+    /// Commands under folded names by open addressing; `EMPTY` ends a probe.
+    index: Vec<Place>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    folded: Folded,
+    id: u16,
+    /// Whatever looks like this name is this name.
+    tells_all: bool,
 }
 
 const EMPTY: u16 = u16::MAX;
@@ -233,19 +241,29 @@ impl Table {
     /// The order of `specs` gives the ids. Names must differ.
     pub fn new(specs: Vec<&'static Spec>) -> Self {
         let size = (specs.len() * 4).next_power_of_two();
-        let mut index = vec![(Folded::new(b""), EMPTY); size];
+        let empty = Place {
+            folded: Folded::new(b""),
+            id: EMPTY,
+            tells_all: false,
+        };
+        let mut index = vec![empty; size];
         for (id, spec) in specs.iter().enumerate() {
-            let folded = Folded::new(spec.name.as_bytes());
+            let name = spec.name.as_bytes();
+            let folded = Folded::new(name);
             let mut at = folded.hash() & (size - 1);
-            while index[at].1 != EMPTY {
+            while index[at].id != EMPTY {
                 assert_ne!(
-                    specs[usize::from(index[at].1)].name,
+                    specs[usize::from(index[at].id)].name,
                     spec.name,
                     "two commands of one name"
                 );
                 at = (at + 1) & (size - 1);
             }
-            index[at] = (folded, id as u16);
+            index[at] = Place {
+                folded,
+                id: id as u16,
+                tells_all: Folded::tells_all(name),
+            };
         }
         Self { specs, index }
     }
@@ -277,12 +295,12 @@ impl Table {
         let mask = self.index.len() - 1;
         let mut at = folded.hash() & mask;
         loop {
-            let (other, id) = self.index[at];
-            if id == EMPTY {
+            let place = &self.index[at];
+            if place.id == EMPTY {
                 return None;
             }
-            if other == folded && (folded.is_whole() || self.has_name(id, name)) {
-                return Some(id);
+            if place.folded == folded && (place.tells_all || self.has_name(place.id, name)) {
+                return Some(place.id);
             }
             at = (at + 1) & mask;
         }

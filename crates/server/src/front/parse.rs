@@ -136,15 +136,15 @@ impl Parser<'_> {
         let ahead = &mut *self.lookahead;
         let first_key = ahead.keys.len() as u32;
         let mut first_span = first_span;
-        let args = Args::new(buf, &ahead.spans[first_span..], &mut bigs);
-        let quiet = quiet::precedes(&args);
+        let mut args = Args::new(buf, &ahead.spans[first_span..], &mut bigs);
+        let quiet = quiet::precedes(args.get(0), args.len());
         if quiet {
             // The rest is the request: routes, queues and logs see nothing else.
             first_span += 1;
             bigs.iter_mut().for_each(|(index, _)| *index -= 1);
+            args = Args::new(buf, &ahead.spans[first_span..], &mut bigs);
         }
         let spans = (first_span as u32, ahead.spans.len() as u32);
-        let args = Args::new(buf, &ahead.spans[first_span..], &mut bigs);
         let what = find_command(self.table, quiet, &args);
         if let What::Command(id) = what {
             let spec = self.table.spec(id);
@@ -209,13 +209,14 @@ pub(crate) fn find_command(table: &CommandTable, quiet: bool, args: &Args<'_>) -
     let Some(mut id) = table.find(args.get(0)) else {
         return What::Unknown;
     };
-    if table.spec(id).flags.has(Flags::CONTAINER) && args.len() > 1 {
+    let mut spec = table.spec(id);
+    if spec.flags.has(Flags::CONTAINER) && args.len() > 1 {
         match table.find_sub(id, args.get(1)) {
-            Some(sub) => id = sub,
+            Some(sub) => (id, spec) = (sub, table.spec(sub)),
             None => return What::UnknownSub(id),
         }
     }
-    if !table.spec(id).accepts(args.len()) {
+    if !spec.accepts(args.len()) {
         return What::WrongArity(id);
     }
     if quiet && !quiet::allows(table, id) {

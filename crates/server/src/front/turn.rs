@@ -71,22 +71,48 @@ impl Front {
         parsed: Parsed,
         fx: &mut Effects<Message>,
     ) {
+        if parsed.held {
+            return self.run_held_part(now, ahead, parsed, fx);
+        }
+        let buf = bytes.get(parsed.base..).unwrap_or_default();
+        self.run_part(now, buf, ahead, parsed, fx);
+    }
+
+    /// Runs a request of which its connection has the bytes.
+    #[cold]
+    fn run_held_part(
+        &mut self,
+        now: Now,
+        ahead: &mut Lookahead,
+        parsed: Parsed,
+        fx: &mut Effects<Message>,
+    ) {
+        let Some(connection) = self.connections.get(parsed.conn) else {
+            return;
+        };
+        let held = std::mem::take(&mut connection.held.bytes);
+        let buf = held.get(parsed.base..).unwrap_or_default();
+        self.run_part(now, buf, ahead, parsed, fx);
+        if let Some(connection) = self.connections.get(parsed.conn) {
+            connection.held.bytes = held;
+        }
+    }
+
+    #[inline]
+    fn run_part(
+        &mut self,
+        now: Now,
+        buf: &[u8],
+        ahead: &mut Lookahead,
+        parsed: Parsed,
+        fx: &mut Effects<Message>,
+    ) {
         let Some(connection) = self.connections.get(parsed.conn) else {
             return;
         };
         if connection.closing {
             return;
         }
-        let held = if parsed.held {
-            std::mem::take(&mut connection.held.bytes)
-        } else {
-            Vec::new()
-        };
-        let buf = if parsed.held {
-            &held[parsed.base..]
-        } else {
-            bytes.get(parsed.base..).unwrap_or_default()
-        };
         let is_timed = self.intake.times(ahead);
         let spans = &ahead.spans[parsed.spans.0 as usize..parsed.spans.1 as usize];
         let big = match parsed.big {
@@ -98,27 +124,21 @@ impl Front {
         if connection.suspended.is_some() || connection.held.has_deferred() {
             let header = connection.header(0, parsed.quiet, None);
             let errors = &ahead.errors;
-            connection.held.defer(parsed.what, header, args, errors);
-        } else {
-            if is_timed {
-                self.timing
-                    .prepare(self.table, parsed.what, &args, connection);
-            }
-            let keys = &ahead.keys[parsed.keys.0 as usize..parsed.keys.1 as usize];
-            let request = Request {
-                conn: parsed.conn,
-                what: parsed.what,
-                quiet: parsed.quiet,
-                db: parsed.db,
-                keys,
-            };
-            self.run_request(now, request, args, &ahead.errors, fx);
+            return connection.held.defer(parsed.what, header, args, errors);
         }
-        if parsed.held
-            && let Some(connection) = self.connections.get(parsed.conn)
-        {
-            connection.held.bytes = held;
+        if is_timed {
+            self.timing
+                .prepare(self.table, parsed.what, &args, connection);
         }
+        let keys = &ahead.keys[parsed.keys.0 as usize..parsed.keys.1 as usize];
+        let request = Request {
+            conn: parsed.conn,
+            what: parsed.what,
+            quiet: parsed.quiet,
+            db: parsed.db,
+            keys,
+        };
+        self.run_request(now, request, args, &ahead.errors, fx);
     }
 
     /// Runs requests that were parsed before their connection had to wait.

@@ -68,7 +68,11 @@ impl<P: Program> Heads<'_, P> {
     }
 
     /// Sends a transaction to its first slot. It visits slots by the workers that head them now.
-    pub(super) fn submit(&mut self, (header, tries): (Option<Header>, u32), txn: Transaction<Access>) {
+    pub(super) fn submit(
+        &mut self,
+        (header, tries): (Option<Header>, u32),
+        txn: Transaction<Access>,
+    ) {
         let txn = match self.mapping() {
             Some(mapping) => txn.ordered(mapping.epoch, |slot| {
                 let head = mapping.chains.of(slot).head();

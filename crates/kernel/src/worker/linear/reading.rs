@@ -45,9 +45,7 @@ impl<P: Program> Heads<'_, P> {
         let linear = &mut self.worker.linear;
         linear.figures.begun += 1;
         linear.figures.slots += slots.len() as u64;
-        let next = linear
-            .reads
-            .on_read(now, (id, *header), asked, body.into());
+        let next = linear.reads.on_read(now, (id, *header), asked, body.into());
         self.go_on(now, next);
         true
     }

@@ -38,7 +38,12 @@ impl<P: Program> Heads<'_, P> {
         }
     }
 
-    pub(super) fn letter(&self, from: Place, to: To, mut message: Message<Access>) -> Option<Letter> {
+    pub(super) fn letter(
+        &self,
+        from: Place,
+        to: To,
+        mut message: Message<Access>,
+    ) -> Option<Letter> {
         let to = match to {
             To::Slot(slot) => self.place_of(slot)?,
             To::Origin { .. } => Place::Origin,

@@ -28,11 +28,10 @@ pub static QUIET: SessionCommand = SessionCommand {
 
 pub const NAME: &[u8] = b"quiet";
 
-/// Whether the word stands before a request.
+/// Whether the first of so many words of a request is this one, before others.
 #[inline]
-pub fn precedes(args: &Args<'_>) -> bool {
-    let name = args.get(0);
-    name.len() == NAME.len() && name.eq_ignore_ascii_case(NAME) && args.len() > 1
+pub fn precedes(name: &[u8], args: usize) -> bool {
+    name.len() == NAME.len() && name.eq_ignore_ascii_case(NAME) && args > 1
 }
 
 /// Whether a command changes data, and so has an effect besides its reply.
