@@ -4,6 +4,7 @@ mod check;
 mod common;
 mod end;
 mod golden;
+mod joined;
 mod proof;
 mod random;
 mod session;
