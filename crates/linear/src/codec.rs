@@ -158,6 +158,16 @@ impl<T: Coded> Coded for Arc<T> {
     }
 }
 
+impl<T: Coded> Coded for Vec<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_all(out, self);
+    }
+
+    fn decode(from: &mut &[u8]) -> Option<Self> {
+        all(from)
+    }
+}
+
 /// Bytes of any length.
 impl Coded for Arc<[u8]> {
     fn encode(&self, out: &mut Vec<u8>) {

@@ -102,17 +102,8 @@ impl<O: Coded> Coded for Message<O> {
                 keys,
                 known,
                 body,
-            } => {
-                txn.encode(out);
-                put_all(out, keys);
-                put_all(out, known);
-                body.encode(out);
-            }
-            Self::Values { txn, seen, told } => {
-                txn.encode(out);
-                put_all(out, seen);
-                told.encode(out);
-            }
+            } => put!(out, txn, keys, known, body),
+            Self::Values { txn, seen, told } => put!(out, txn, seen, told),
         }
     }
 

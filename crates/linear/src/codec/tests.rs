@@ -106,6 +106,26 @@ impl Random {
         }
     }
 
+    /// A question for values, or the answer.
+    fn reading(&mut self, kind: u64, txn: TxnId) -> Message<Access> {
+        let numbers = vec![self.number(), self.number()];
+        let bytes: [Arc<[u8]>; 2] = [self.bytes().into(), self.bytes().into()];
+        let [body, told] = bytes.clone();
+        if kind == 20 {
+            return Message::Read {
+                txn,
+                keys: bytes.into(),
+                known: numbers,
+                body,
+            };
+        }
+        Message::Values {
+            txn,
+            seen: numbers,
+            told,
+        }
+    }
+
     /// Of each kind in turn.
     fn message(&mut self, kind: u64) -> Message<Access> {
         let (txn, id, stamp, told) = (self.txn(), self.id(), self.stamp(), self.bytes().into());
@@ -166,17 +186,7 @@ impl Random {
             },
             18 => Message::IsPrepared { txn: id },
             19 => Message::Unprepared { txn: id },
-            20 => Message::Read {
-                txn: id,
-                keys: vec![told, self.bytes().into()],
-                known: vec![max, round],
-                body: self.bytes().into(),
-            },
-            21 => Message::Values {
-                txn: id,
-                seen: vec![facts],
-                told,
-            },
+            20 | 21 => self.reading(kind % 23, id),
             _ => Message::Proposed { txn: id, max },
         }
     }

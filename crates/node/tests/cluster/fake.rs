@@ -464,15 +464,8 @@ impl Link {
                     Some(Body::Requests(_) | Body::EndWaits(_)) => self.heard.push_back(envelope),
                     Some(Body::Replies(_)) => self.heard.push_back(envelope),
                     Some(Body::Learn(learn)) => self.give(learn.slot, learn.since, &envelope),
-                    Some(Body::Ack(ack)) => drop(self.acknowledged.insert(ack.slot)),
-                    Some(Body::Joined(joined)) => {
-                        let acks = joined.each().filter_map(|part| match Body::from(part) {
-                            Body::Ack(ack) => Some(ack.slot),
-                            _ => None,
-                        });
-                        self.acknowledged.extend(acks);
-                    }
-                    _ => {}
+                    Some(body) => self.acknowledged.extend(crate::node::acknowledged(body)),
+                    None => {}
                 }
             }
             Event::Closed(_) => self.is_over = true,

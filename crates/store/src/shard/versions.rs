@@ -8,7 +8,7 @@ const COUNTS: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Versions {
-    /// Empty: nobody asks for them.
+    /// Empty as long as they were not asked for.
     counts: Vec<u32>,
     /// Changes of all keys.
     all: u32,

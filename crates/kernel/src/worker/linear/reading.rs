@@ -8,9 +8,10 @@ use super::{Linear, Transacted};
 use crate::batch::Header;
 use crate::body::{self, Command, Commands, Deed};
 use crate::program::Program;
-use crate::worker::{Message as Between, Outcome as Result, Worker};
+use crate::worker::{Message as Between, Outcome as Result};
 use rufous_base::slot::{slot_of, worker_of_slot};
 use rufous_base::{Args, Now, Output, Until};
+use rufous_linear::access::Access;
 use rufous_linear::{Message, To, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher};
@@ -141,14 +142,17 @@ impl<P: Program> Heads<'_, P> {
     }
 
     /// Answers a question for keys of this worker, the first of them in this slot.
-    pub(super) fn on_read(
-        &mut self,
-        now: Now,
-        from: Place,
-        (txn, known): (TxnId, Vec<u64>),
-        (keys, body): (&[Arc<[u8]>], &[u8]),
-    ) {
-        let values = self.values(now, keys, body);
+    pub(super) fn on_read(&mut self, now: Now, from: Place, question: Message<Access>) {
+        let Message::Read {
+            txn,
+            keys,
+            known,
+            body,
+        } = question
+        else {
+            return;
+        };
+        let values = self.values(now, &keys, &body);
         let is_busy = values.is_none();
         let (seen, mut told) = values.unwrap_or_default();
         if seen == known {
@@ -167,12 +171,22 @@ impl<P: Program> Heads<'_, P> {
             .send_after(now, &slots, self.worker.id, (Until::Logged, post));
     }
 
+    /// The epoch since which the chain of a key's slot is unchanged, if the key may be read now as a transaction would.
+    fn since_of_read(&self, now: Now, slot: u16, key: &[u8]) -> Option<u64> {
+        let worker = &self.worker;
+        let is_here = worker_of_slot(slot, worker.placement.workers()) == worker.id;
+        let is_strict = worker.placement.lattice(key).is_none();
+        let since = worker.chains.as_ref()?.takes_since(now, slot)?;
+        let is_free = is_free(worker, key) && !worker.linear.takes(key);
+        (is_here && is_strict && is_free).then_some(since)
+    }
+
     /// The values of keys, all at this instant. `None`: they cannot be read now.
     fn values(&mut self, now: Now, keys: &[Arc<[u8]>], body: &[u8]) -> Option<Values> {
         let mut slots = BTreeMap::new();
         for key in keys {
             let slot = slot_of(key);
-            let since = self.worker.since_of_read(now, slot, key)?;
+            let since = self.since_of_read(now, slot, key)?;
             slots.insert(slot, (since, Vec::new()));
         }
         let mut told = 0;
@@ -207,17 +221,6 @@ impl<P: Program> Heads<'_, P> {
         hasher.write(&told);
         seen.push(hasher.finish());
         Some((seen, told.into()))
-    }
-}
-
-impl<P: Program> Worker<P> {
-    /// The epoch since which the chain of a key's slot is unchanged, if the key may be read now as a transaction would.
-    fn since_of_read(&self, now: Now, slot: u16, key: &[u8]) -> Option<u64> {
-        let is_here = worker_of_slot(slot, self.placement.workers()) == self.id;
-        let is_strict = self.placement.lattice(key).is_none();
-        let since = self.chains.as_ref()?.takes_since(now, slot)?;
-        let is_free = is_free(self, key) && !self.linear.takes(key);
-        (is_here && is_strict && is_free).then_some(since)
     }
 }
 

@@ -143,15 +143,9 @@ impl<P: Program> Heads<'_, P> {
             Place::Origin => None,
         };
         match (letter.to, letter.message) {
-            (
-                at @ Place::Slot { .. },
-                Message::Read {
-                    txn,
-                    keys,
-                    known,
-                    body,
-                },
-            ) => self.on_read(now, at, (txn, known), (&keys, &body)),
+            (at @ Place::Slot { .. }, question @ Message::Read { .. }) => {
+                self.on_read(now, at, question);
+            }
             (Place::Origin, Message::Values { txn, seen, told }) => {
                 if let Some(slot) = from {
                     self.on_values(now, (txn, slot), (seen, told));
