@@ -15,10 +15,11 @@
 //! | [`common`] | what all workers of a node share: [`rooms`], bytes that wait for each node; [`reports`], progress of learners; [`health`], the nodes that it hears, and disks that fail |
 //! | [`way`] | which nodes a request goes to |
 //! | [`damage`] | slots that need the operator |
-//! | [`joined`] | what a worker says in one turn to another one, as one message |
+//! | [`alike`] | writes of several slots as one message |
 //! | [`figures`] | counters |
 #![forbid(unsafe_code)]
 
+pub mod alike;
 pub mod common;
 pub mod composing;
 pub mod control;
@@ -26,7 +27,6 @@ pub mod damage;
 pub mod figures;
 pub mod forward;
 pub mod health;
-pub mod joined;
 pub mod links;
 pub mod peer;
 pub mod reports;

@@ -47,7 +47,6 @@ impl Envelope {
             Body::Replies(replies) => replies.check(),
             Body::Letter(letter) => letter.check(),
             Body::Alike(alike) => alike.check(),
-            Body::Joined(joined) => joined.check(),
             Body::EndWaits(ends) => ends.check(),
             Body::Learned(learned) => learned.check(),
             Body::Clock(clock) => ensure(clock.unix_us <= MAX_UNIX_US, "a time that cannot be"),
@@ -77,7 +76,7 @@ impl Hello {
 }
 
 impl Letter {
-    pub(crate) fn check(&self) -> Result<(), &'static str> {
+    fn check(&self) -> Result<(), &'static str> {
         let slots = [
             (self.from_slot, self.from_since),
             (self.to_slot, self.to_since),

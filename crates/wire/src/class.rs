@@ -75,7 +75,7 @@ impl Class {
                 matches!(self, Self::Chain | Self::Learning)
             }
             Body::Piece(_) => self.has_pieces(),
-            Body::Letter(_) | Body::Alike(_) | Body::Joined(_) => self == Self::Chain,
+            Body::Letter(_) | Body::Alike(_) => self == Self::Chain,
             Body::Learn(_) | Body::Copy(_) | Body::Copied(_) => self == Self::Learning,
             Body::Gossip(_) | Body::Digest(_) => self == Self::Gossip,
             Body::Requests(_) | Body::EndWaits(_) => self == Self::Request,

@@ -2,15 +2,11 @@
 //! [`Envelope::check`].
 
 mod alike;
-mod clocks;
-mod joined;
 mod learned;
 mod letter;
 mod waits;
 
 pub use alike::{Alike, AlikeWrite, MAX_ALIKE, MAX_ALIKE_BYTES};
-pub use clocks::{AskClock, Clock};
-pub use joined::{FULL, Joined, Joining, MAX_JOINED_BYTES, MAX_PARTS, Part};
 pub use learned::{HeldSlots, Learned, LearnedSlots};
 pub use letter::Letter;
 pub use waits::{EndWait, EndWaits, How};
@@ -47,7 +43,7 @@ pub struct Envelope {
     pub to: u32,
     #[prost(
         oneof = "Body",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 30, 31, 40, 41, 44, 45, 46, 47, 50, 51, 60, 61, 62"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 30, 31, 40, 41, 44, 45, 46, 50, 51, 60, 61, 62"
     )]
     pub body: Option<Body>,
 }
@@ -100,8 +96,6 @@ pub enum Body {
     Letter(Letter),
     #[prost(message, tag = "46")]
     Alike(Alike),
-    #[prost(message, tag = "47")]
-    Joined(Joined),
     #[prost(message, tag = "50")]
     AskClock(AskClock),
     #[prost(message, tag = "51")]
@@ -485,6 +479,22 @@ pub struct Reply {
     /// requests of blocking commands, and so since version 3.
     #[prost(bool, tag = "5")]
     pub waits: bool,
+}
+
+/// Asks for the other node's wall clock; the time is that of the asker's clock.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct AskClock {
+    #[prost(uint64, tag = "1")]
+    pub asked_us: u64,
+}
+
+/// The wall clock, in microseconds since the Unix epoch.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Clock {
+    #[prost(uint64, tag = "1")]
+    pub asked_us: u64,
+    #[prost(uint64, tag = "2")]
+    pub unix_us: u64,
 }
 
 const _: () = assert!(MAX_ITEMS + 8 < scan::MAX_FIELDS, "who may send may be read");

@@ -9,7 +9,7 @@
 //! | 3 | those of version 2, and the ends of waits: requests of blocking commands are forwarded; transactions over slots |
 //! | 4 | those of version 3, and writes of several slots in one message |
 //! | 5 | those of version 4; transactions over slots may be undone by an error |
-//! | 6 | those of version 5, and messages of one turn about chains and transactions in one; transactions that only read take no keys |
+//! | 6 | those of version 5; transactions that only read take no keys |
 //!
 //! Callers need not check what the other node knows: a session neither sends nor accepts a message
 //! that its version does not have.
@@ -31,8 +31,6 @@ pub const ALIKE: u16 = 4;
 pub const UNDOES: u16 = 5;
 /// The first version in which transactions that only read take no keys.
 pub const READS: u16 = 6;
-/// The first version that has the messages of one turn in one.
-pub const JOINED: u16 = 6;
 
 const _: () = assert!(0 < OLDEST && OLDEST <= NEWEST, "0 is of all versions");
 
@@ -67,7 +65,6 @@ pub fn since(body: &Body) -> u16 {
         Body::EndWaits(_) => WAITS,
         Body::Letter(_) => LETTERS,
         Body::Alike(_) => ALIKE,
-        Body::Joined(_) => JOINED,
     }
 }
 
@@ -82,7 +79,7 @@ mod tests {
     use super::*;
 
     fn ranges() -> impl Iterator<Item = RangeInclusive<u16>> {
-        (1..=7).flat_map(|oldest| (oldest..=7).map(move |newest| oldest..=newest))
+        (1..=6).flat_map(|oldest| (oldest..=6).map(move |newest| oldest..=newest))
     }
 
     #[test]

@@ -11,7 +11,7 @@ use rufous_base::slot::worker_of_slot;
 use rufous_base::{Close, ConnId, Effects, Now, WorkerId};
 use rufous_mapping::NodeNo;
 use rufous_wire::message::{AskClock, Clock};
-use rufous_wire::version::since;
+use rufous_wire::version::ALIKE;
 use rufous_wire::{Body, Class, Envelope, NotSent, Refused};
 
 /// Bytes given to a connection at a time. The driver takes another piece while less than its high
@@ -32,8 +32,7 @@ impl Links {
                     | Body::Replies(_)
                     | Body::Ask(_)
                     | Body::Grant(_)
-                    | Body::Letter(_)
-                    | Body::Joined(_),
+                    | Body::Letter(_),
                 ) => WorkerId((envelope.to as usize % self.workers) as u16),
                 // This includes requests: they run at the worker with the session.
                 _ => self.worker,
@@ -41,8 +40,8 @@ impl Links {
         }
     }
 
-    /// Gives a received message to its worker. What was joined goes one by one where it is of several: its sender knows
-    /// another number of workers.
+    /// Gives a received message to its worker. Writes in one message go one by one where they are of several: their
+    /// sender knows another number of workers.
     pub(super) fn pass_on(
         &mut self,
         up: Up,
@@ -51,39 +50,35 @@ impl Links {
         fx: &mut Effects<impl From<PeerMessage>>,
     ) {
         let to = self.worker_of(&envelope);
-        if self.workers > 1
-            && let Some(parts) = self.of_several(&envelope, to)
-        {
-            for body in parts {
-                let body = Some(body);
-                let part = Credit { size: 0, ..credit };
-                self.pass_on(up, part, Envelope { body, ..envelope }, fx);
+        match envelope {
+            Envelope {
+                body: Some(Body::Alike(alike)),
+                ..
+            } if alike
+                .slots()
+                .any(|slot| worker_of_slot(slot, self.workers) != to) =>
+            {
+                for items in alike.each() {
+                    let body = Some(Body::Items(items));
+                    let part = Credit { size: 0, ..credit };
+                    self.pass_on(up, part, Envelope { body, ..envelope }, fx);
+                }
+                self.taken(credit, fx);
             }
-            self.taken(credit, fx);
-        } else if to == self.worker {
-            self.heard.push(Heard::Message(up.no, Box::new(envelope)));
-            self.taken(credit, fx);
-        } else {
-            let message = PeerMessage::Take {
-                from: up.no,
-                session: up.session,
-                credit,
-                envelope: Box::new(envelope),
-            };
-            fx.messages.push((to, message.into()));
+            envelope if to == self.worker => {
+                self.heard.push(Heard::Message(up.no, Box::new(envelope)));
+                self.taken(credit, fx);
+            }
+            envelope => {
+                let message = PeerMessage::Take {
+                    from: up.no,
+                    session: up.session,
+                    credit,
+                    envelope: Box::new(envelope),
+                };
+                fx.messages.push((to, message.into()));
+            }
         }
-    }
-
-    /// The parts of a message, unless they are all for one worker.
-    fn of_several(&self, envelope: &Envelope, to: WorkerId) -> Option<Vec<Body>> {
-        let is_other = |slot| worker_of_slot(slot, self.workers) != to;
-        let body = envelope.body.as_ref()?;
-        let is_of_several = match body {
-            Body::Alike(alike) => alike.slots().any(is_other),
-            Body::Joined(joined) => joined.slots().flatten().any(is_other),
-            _ => false,
-        };
-        if is_of_several { body.parts() } else { None }
     }
 
     /// The layers above are done with a message.
@@ -144,11 +139,10 @@ impl Links {
         let Some(link) = self.links.get_mut(&slot) else {
             return;
         };
-        let version = link.up.map_or(0, |up| up.version);
-        let newer = envelope.body.as_ref().filter(|body| since(body) > version);
-        if let Some(parts) = newer.and_then(Body::parts) {
-            for body in parts {
-                let body = Some(body);
+        let is_earlier = link.up.is_some_and(|up| up.version < ALIKE);
+        if let Some(Body::Alike(alike)) = envelope.body.as_ref().filter(|_| is_earlier) {
+            for items in alike.clone().each() {
+                let body = Some(Body::Items(items));
                 let one = Envelope { body, ..*envelope };
                 self.send_by(now, to, session, class, &one, fx);
             }

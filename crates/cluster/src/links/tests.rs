@@ -8,9 +8,10 @@ use crate::peer::{Credit, Heard, PeerMessage, Session};
 use rufous_base::slot::worker_of_slot;
 use rufous_base::{Origin, Read};
 use rufous_mapping::{Chain, Chains, Members, NodeNo};
-use rufous_wire::message::{Ack, Alike, AlikeWrite, Ask, Copy, Grant, Joining, Letter, Part};
-use rufous_wire::version::{ALIKE, JOINED, NEWEST};
+use rufous_wire::message::{Ack, Alike, AlikeWrite, Ask, Copy, Grant};
+use rufous_wire::version::{ALIKE, NEWEST};
 use rufous_wire::{Body, Bytes, Class};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use world::{A, B, World, info, mapping};
 
@@ -396,81 +397,44 @@ fn writes_in_one_message_come_to_the_workers_of_their_slots() {
         before: Bytes::from_static(b"a"),
         after: Bytes::from_static(b"c"),
     };
-    let alike = |count| {
-        Body::Alike(Alike {
-            common: Bytes::from_static(b"b"),
-            writes: slots.iter().take(count).map(write).collect(),
-        })
-    };
     for newest in [[NEWEST, NEWEST], [NEWEST, ALIKE - 1], [ALIKE - 1, NEWEST]] {
-        parts_come_to_their_workers(newest, alike);
-    }
-}
-
-#[test]
-fn messages_in_one_come_to_the_workers_of_their_slots() {
-    let slots = [0_u16, 1, 5461, 9000, 16383];
-    let joined = |count| {
-        let mut joining = Joining::default();
-        for slot in &slots[..count] {
-            let ack = Body::Ack(Ack {
-                slot: u32::from(*slot),
-                since: 1,
-                seq: 7,
-            });
-            let letter = Letter {
-                to_slot: 1 + u32::from(*slot),
-                to_since: 1,
-                message: Bytes::from_static(b"abc"),
-                ..Letter::default()
-            };
-            let ack = Part::Chain(ack.try_into().expect("of chains"));
-            assert!(joining.add(&ack, None) && joining.add(&Part::Letter(letter), None));
-        }
-        Body::Joined(joining.finish())
-    };
-    for newest in [[NEWEST, NEWEST], [NEWEST, JOINED - 1], [JOINED - 1, NEWEST]] {
-        parts_come_to_their_workers(newest, joined);
-    }
-}
-
-/// Sends parts to a node with another number of workers.
-fn parts_come_to_their_workers(newest: [u16; 2], body: impl Fn(usize) -> Body) {
-    for worker in 0..2 {
-        let mut world = World::of_versions([2, 3], 0, newest);
-        for (count, to) in [(5, 2), (2, 0)] {
-            world.with(A, worker, |links, now, fx| {
-                let mut envelope = links.envelope(body(count));
-                envelope.to = to;
-                links.send(now, NodeNo(1), Class::Chain, envelope, fx);
-            });
-            world.settle();
-            let mut got = Vec::new();
-            for worker in 0..3 {
-                for heard in std::mem::take(&mut world.sides[B].heard[worker]) {
-                    let Heard::Message(_, envelope) = heard else {
-                        continue;
-                    };
-                    assert_eq!(envelope.to, to);
-                    let body = envelope.body.expect("a body");
-                    for part in body.parts().unwrap_or_else(|| vec![body]) {
-                        let slot = match &part {
-                            Body::Items(items) => Some(items.slot),
-                            Body::Ack(ack) => Some(ack.slot),
-                            _ => None,
+        for worker in 0..2 {
+            let mut world = World::of_versions([2, 3], 0, newest);
+            for (count, to) in [(slots.len(), 2), (2, 0)] {
+                let alike = Body::Alike(Alike {
+                    common: Bytes::from_static(b"b"),
+                    writes: slots.iter().take(count).map(write).collect(),
+                });
+                world.with(A, worker, |links, now, fx| {
+                    let mut envelope = links.envelope(alike);
+                    envelope.to = to;
+                    links.send(now, NodeNo(1), Class::Chain, envelope, fx);
+                });
+                world.settle();
+                let mut got = BTreeMap::new();
+                for worker in 0..3 {
+                    for heard in std::mem::take(&mut world.sides[B].heard[worker]) {
+                        let Heard::Message(_, envelope) = heard else {
+                            continue;
                         };
-                        let of =
-                            slot.map_or(to as usize, |slot| worker_of_slot(slot as u16, 3).index());
-                        assert_eq!(of, worker);
-                        got.push(part);
+                        let all = match envelope.body.expect("a body") {
+                            Body::Alike(alike) => alike.each().collect(),
+                            Body::Items(items) => vec![items],
+                            body => panic!("{body:?}"),
+                        };
+                        for items in all {
+                            let slot = items.slot as u16;
+                            assert_eq!(worker_of_slot(slot, 3).index(), worker);
+                            got.insert(slot, items.items[0].effect.to_vec());
+                        }
                     }
                 }
+                let expected = slots.iter().take(count);
+                let expected = expected.map(|slot| (*slot, b"abc".to_vec())).collect();
+                assert_eq!(got, expected, "{newest:?}");
             }
-            let expected = body(count).parts().expect("it has parts");
-            assert_eq!(got.len(), expected.len(), "{newest:?}");
-            assert!(expected.iter().all(|part| got.contains(part)), "{newest:?}");
+            assert!(world.reasons(A).is_empty() && world.reasons(B).is_empty());
         }
-        assert!(world.reasons(A).is_empty() && world.reasons(B).is_empty());
     }
 }
 

@@ -144,6 +144,7 @@ pub static OPTIONS: &[StartOption] = &[
     clustered("cluster-clients", "ADDRESS:PORT", cluster::SET_CLIENTS),
     clustered("cluster-advertise", "HOST", cluster::SET_ADVERTISE),
     clustered("cluster-copies", "COUNT|auto", cluster::SET_COPIES),
+    option(Group::Cluster, "cluster-atomic-reads", "yes|no"),
     clustered("cluster-weight", "WEIGHT", cluster::SET_WEIGHT),
     clustered("cluster-move-rate", "BYTES", cluster::SET_MOVE_RATE),
     clustered("cluster-zone", "NAME", cluster::SET_ZONE),

@@ -464,8 +464,8 @@ impl Link {
                     Some(Body::Requests(_) | Body::EndWaits(_)) => self.heard.push_back(envelope),
                     Some(Body::Replies(_)) => self.heard.push_back(envelope),
                     Some(Body::Learn(learn)) => self.give(learn.slot, learn.since, &envelope),
-                    Some(body) => self.acknowledged.extend(crate::node::acknowledged(body)),
-                    None => {}
+                    Some(Body::Ack(ack)) => drop(self.acknowledged.insert(ack.slot)),
+                    _ => {}
                 }
             }
             Event::Closed(_) => self.is_over = true,

@@ -187,17 +187,3 @@ pub(crate) fn remember_sessions(nodes: &mut [Node], connected: impl Fn(&mut Node
         node.sessions = number(&node.info(), "cluster_sessions");
     }
 }
-
-/// The slots whose writes a message acknowledges.
-pub(crate) fn acknowledged(body: &rufous_wire::Body) -> Vec<u32> {
-    use rufous_wire::Body::Ack;
-    let all = body
-        .parts()
-        .unwrap_or_else(|| vec![body.clone()])
-        .into_iter();
-    let slot = |one| match one {
-        Ack(ack) => Some(ack.slot),
-        _ => None,
-    };
-    all.filter_map(slot).collect()
-}

@@ -234,6 +234,10 @@ impl Front {
         }
         match &envelope.body {
             Some(Body::Learned(_)) => self.hear_of_copies(node, envelope),
+            Some(Body::Letter(letter)) => match letters::read(letter) {
+                Some(letter) => self.kernel.on_letter(node, letter),
+                None => self.counters.peer_messages_unused += 1,
+            },
             _ => {
                 let unused = letters::hear(now, node, envelope, &mut self.kernel);
                 self.counters.peer_messages_unused += unused;

@@ -4,49 +4,33 @@
 use super::links::Links;
 use crate::front::Message;
 use rufous_base::{Effects, Now};
-use rufous_chain::{self as chain, Peer};
-use rufous_cluster::joined::Turn;
+use rufous_cluster::alike;
 use rufous_command::DataCommands;
 use rufous_kernel::Worker;
 use rufous_kernel::worker::{Letter, Place, Posted};
 use rufous_mapping::NodeNo;
-use rufous_wire::message::{self as wire, Part};
+use rufous_wire::message as wire;
 use rufous_wire::{Body, Class, Envelope};
 
-/// A message about chains or transactions. Returns the number of messages that no handler takes.
+/// A message of chains. Returns the number of messages that no handler takes.
 pub(super) fn hear(
     now: Now,
     node: NodeNo,
     envelope: Envelope,
     kernel: &mut Worker<DataCommands>,
 ) -> u64 {
-    let (epoch, from) = (envelope.epoch, envelope.from);
-    match envelope.body {
-        Some(Body::Joined(joined)) => {
-            let Ok(worker) = u16::try_from(from) else {
-                return 1;
-            };
-            let from = Peer { node, worker };
-            let mut unused = 0;
-            for part in joined.each() {
-                match part {
-                    Part::Chain(message) => {
-                        kernel.on_peer(now, from, chain::Envelope { epoch, message })
-                    }
-                    Part::Letter(letter) => unused += hear_letter(node, &letter, kernel),
-                }
-            }
-            unused
-        }
-        Some(Body::Letter(letter)) => hear_letter(node, &letter, kernel),
-        Some(Body::Alike(alike)) => {
+    match envelope {
+        Envelope {
+            body: Some(Body::Alike(alike)),
+            ..
+        } => {
             let each = alike.each().map(|items| {
                 let body = Some(Body::Items(items));
                 hear_one(now, node, Envelope { body, ..envelope }, kernel)
             });
             each.sum()
         }
-        _ => hear_one(now, node, envelope, kernel),
+        envelope => hear_one(now, node, envelope, kernel),
     }
 }
 
@@ -60,18 +44,8 @@ fn hear_one(now: Now, node: NodeNo, envelope: Envelope, kernel: &mut Worker<Data
     }
 }
 
-fn hear_letter(node: NodeNo, letter: &wire::Letter, kernel: &mut Worker<DataCommands>) -> u64 {
-    match read(letter) {
-        Some(letter) => {
-            kernel.on_letter(node, letter);
-            0
-        }
-        None => 1,
-    }
-}
-
 /// A message of a transaction over slots.
-fn read(letter: &wire::Letter) -> Option<Letter> {
+pub(super) fn read(letter: &wire::Letter) -> Option<Letter> {
     let from = place(letter.from_slot, letter.from_since);
     let to = place(letter.to_slot, letter.to_since);
     Letter::read(from, to, &letter.message)
@@ -113,36 +87,32 @@ pub(super) fn send(
     kernel: &mut Worker<DataCommands>,
     fx: &mut Effects<Message>,
 ) {
-    let mut turn = Turn::default();
-    let from = kernel.id().0.into();
-    let bare = |epoch, to: Peer| Envelope {
-        epoch,
-        from,
-        to: to.worker.into(),
-        body: None,
-    };
-    let epoch = links.epoch();
     for Posted { to, letter } in kernel.take_letters() {
-        let part = Part::Letter(written(&letter));
-        turn.add(to.node, Class::Chain, bare(epoch, to), part);
-    }
-    for said in kernel.take_peer_messages() {
-        let class = match (said.envelope.message.chain(), said.learning) {
-            (None, _) => Class::Control,
-            (Some(_), true) => Class::Learning,
-            (Some(_), false) => Class::Chain,
+        let envelope = Envelope {
+            from: kernel.id().0.into(),
+            to: to.worker.into(),
+            ..links.envelope(Body::Letter(written(&letter)))
         };
-        let envelope = bare(said.envelope.epoch, said.to);
-        turn.add(
-            said.to.node,
-            class,
-            envelope,
-            Part::Chain(said.envelope.message),
-        );
+        links.send(now, to.node, Class::Chain, envelope, fx);
     }
-    let (sent, likes) = turn.finish();
-    kernel.on_joined(likes);
-    for (node, class, envelope) in sent {
+    let from = kernel.id().0;
+    let said: Vec<_> = kernel
+        .take_peer_messages()
+        .into_iter()
+        .map(|said| {
+            let class = match (said.envelope.message.chain(), said.learning) {
+                (None, _) => Class::Control,
+                (Some(_), true) => Class::Learning,
+                (Some(_), false) => Class::Chain,
+            };
+            let envelope = Envelope::of_chain(from, said.to, said.envelope);
+            (said.to.node, class, envelope)
+        })
+        .collect();
+    let count = said.len();
+    let joined = alike::join(said);
+    kernel.on_joined(count - joined.len());
+    for (node, class, envelope) in joined {
         links.send(now, node, class, envelope, fx);
     }
 }

@@ -1,7 +1,8 @@
-//! Writes of several slots with bytes in common, from programs of versions 4 and 5.
+//! Writes of several slots with bytes in common.
 
 use super::{Item, Items};
 use bytes::Bytes;
+use std::ops::Range;
 
 /// Limit on the writes of one message.
 pub const MAX_ALIKE: usize = 1024;
@@ -35,6 +36,28 @@ pub struct AlikeWrite {
 }
 
 impl Alike {
+    /// A message of one write whose bytes at `common` others may have, too. `None` if there is not one write.
+    pub fn of(items: &Items, common: Range<usize>) -> Option<Self> {
+        let (write, common) = write_of(items, common)?;
+        Some(Self {
+            common,
+            writes: vec![write],
+        })
+    }
+
+    /// Adds a write; false if it is not alike, or would make the message too large.
+    pub fn add(&mut self, items: &Items, common: Range<usize>) -> bool {
+        let Some((write, common)) = write_of(items, common) else {
+            return false;
+        };
+        let fits = common == self.common && is_within(self.size() + size_of(&common, &write));
+        if fits && self.writes.len() < MAX_ALIKE {
+            self.writes.push(write);
+            return true;
+        }
+        false
+    }
+
     /// Bytes of all writes.
     pub fn size(&self) -> usize {
         let each = self.writes.iter();
@@ -43,7 +66,7 @@ impl Alike {
 
     /// Whether it has as many bytes as it may have, a single write as many as a client makes it.
     pub(crate) fn is_bounded(&self) -> bool {
-        self.writes.len() == 1 || self.size() <= MAX_ALIKE_BYTES
+        self.writes.len() == 1 || is_within(self.size())
     }
 
     pub fn slots(&self) -> impl Iterator<Item = u16> {
@@ -66,6 +89,29 @@ impl Alike {
     }
 }
 
+fn is_within(bytes: usize) -> bool {
+    bytes <= MAX_ALIKE_BYTES
+}
+
 fn size_of(common: &Bytes, write: &AlikeWrite) -> usize {
     common.len() + write.before.len() + write.after.len()
+}
+
+fn write_of(items: &Items, common: Range<usize>) -> Option<(AlikeWrite, Bytes)> {
+    let [item] = &items.items[..] else {
+        return None;
+    };
+    let effect = &item.effect;
+    if common.start > common.end || common.end > effect.len() {
+        return None;
+    }
+    let write = AlikeWrite {
+        slot: items.slot,
+        since: items.since,
+        all: items.all,
+        seq: item.seq,
+        before: effect.slice(..common.start),
+        after: effect.slice(common.end..),
+    };
+    Some((write, effect.slice(common)))
 }

@@ -284,10 +284,7 @@ fn mappings_and_messages_of_chains_come_back_as_they_were() {
             }
             Err(given_back) => {
                 assert_eq!(given_back, body);
-                let is_piece = matches!(
-                    body,
-                    Body::Piece(_) | Body::Letter(_) | Body::Alike(_) | Body::Joined(_)
-                );
+                let is_piece = matches!(body, Body::Piece(_) | Body::Letter(_) | Body::Alike(_));
                 let is_of_chains = matches!(class, Class::Chain | Class::Learning);
                 assert!(!is_of_chains || is_piece, "{name}");
             }

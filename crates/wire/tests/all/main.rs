@@ -4,7 +4,6 @@ mod check;
 mod common;
 mod end;
 mod golden;
-mod joined;
 mod proof;
 mod random;
 mod session;

@@ -1,7 +1,6 @@
 //! One message of each kind, with every field in use, and random ones.
 
 use bytes::Bytes;
-use rufous_chain::Message;
 use rufous_wire::message::*;
 use rufous_wire::proof::{MAC, NONCE};
 use rufous_wire::{Class, Envelope};
@@ -237,46 +236,6 @@ fn alike() -> Alike {
     }
 }
 
-/// Each kind of part.
-pub(crate) fn joined() -> Joined {
-    let write = |slot, effects: &[(u64, &[u8])]| {
-        let item = |(seq, effect): &(u64, &[u8])| rufous_chain::Item {
-            seq: *seq,
-            effect: (*effect).into(),
-        };
-        Part::Chain(Message::Items {
-            slot,
-            since: 300,
-            all: 8,
-            items: effects.iter().map(item).collect(),
-        })
-    };
-    let ack = Message::Ack {
-        slot: 16_383,
-        since: 300,
-        seq: 1 << 40,
-    };
-    let letter = Letter {
-        from_slot: 8,
-        from_since: 1 << 40,
-        to_slot: 16_384,
-        to_since: 300,
-        message: vec![1, 2, 3].into(),
-    };
-    let mut joining = Joining::default();
-    for (part, common) in [
-        (Part::Chain(ack), None),
-        (write(0, &[(7, b"set a 1"), (9, b"\x00\xff")]), None),
-        (write(16_383, &[(1 << 40, b"acommonb")]), Some(1..7)),
-        (write(4, &[(5, b"common")]), Some(0..6)),
-        (Part::Letter(letter), None),
-    ] {
-        assert!(joining.add(&part, common));
-    }
-    assert_eq!(joining.likes(), 1);
-    joining.finish()
-}
-
 fn letters() -> Vec<Kind> {
     let letter = Letter {
         from_slot: 0,
@@ -294,7 +253,6 @@ fn letters() -> Vec<Kind> {
         ("letter", Class::Chain, Body::Letter(letter)),
         ("letter-between", Class::Chain, Body::Letter(between)),
         ("alike", Class::Chain, Body::Alike(alike())),
-        ("joined", Class::Chain, Body::Joined(joined())),
     ]
 }
 
