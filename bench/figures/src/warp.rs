@@ -369,7 +369,7 @@ fn report(figure: &Figure, rows: &[Row]) -> Report {
             "YCSB's workload A reads and writes by halves, B reads 95 %, C reads alone. F changes a record by INCR in half of its operations: within MULTI no client \
              reads before it writes."
                 .into(),
-            "Over three nodes a transaction waits for copies and log of each worker with slots of it, twice (docs/adr/0058); operations alone wait once, and only writes do."
+            "Over three nodes a transaction waits for copies and log of each worker with slots of it, twice (docs/adr/0058); operations alone wait once, and only writes do. Transactions that only read wait for neither, and are asked for twice (docs/adr/0063)."
                 .into(),
         ],
         data: json!(rows),

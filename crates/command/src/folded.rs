@@ -80,6 +80,20 @@ mod tests {
         }
     }
 
+    /// Others may look like it: they are compared byte by byte.
+    #[test]
+    fn only_short_names_of_letters_tell_all() {
+        for name in [
+            &b"sort_ro"[..],
+            b"restore-asking",
+            b"config|get",
+            b"abcdefghijklmnopq",
+        ] {
+            assert!(!Folded::tells_all(name));
+        }
+        assert!(Folded::tells_all(b"abcdefghijklmnop") && Folded::tells_all(b"GET"));
+    }
+
     #[test]
     fn lengths_differ_where_the_words_do_not() {
         assert_ne!(Folded::new(b"\0"), Folded::new(b""));

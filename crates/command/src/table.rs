@@ -371,6 +371,15 @@ mod tests {
             );
         }
         assert_eq!(table.find(b"no-such-command"), None);
+        // Of bytes that are no letters, none stands for another one.
+        for (id, spec) in table.specs() {
+            for (at, byte) in spec.name.bytes().enumerate() {
+                let mut name = spec.name.as_bytes().to_vec();
+                name[at] = byte ^ 0x20;
+                let found = byte.is_ascii_alphabetic().then_some(id);
+                assert_eq!(table.find(&name), found, "{} at {at}", spec.name);
+            }
+        }
         assert_eq!(table.find(b""), None);
     }
 }

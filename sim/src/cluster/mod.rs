@@ -104,6 +104,7 @@ impl Scenario for World {
             "a transaction over slots was prepared ahead of its message",
             "a transaction over slots was begun again in another order",
             "a transaction that only reads took no keys",
+            "a transaction that only reads had to take its keys",
             "what a transaction reads has changed from one time to the next",
             "a value was copied to another slot",
             "a transaction over slots has an unknown outcome",

@@ -201,8 +201,8 @@ impl World {
 
     /// All transactions are over, and forgotten.
     pub(super) fn judge_books(&mut self) -> Result<(), String> {
-        let (mut is_ahead, mut is_again, mut is_read, mut is_repeated) =
-            (false, false, false, false);
+        let (mut is_ahead, mut is_again) = (false, false);
+        let (mut is_read, mut is_taken, mut is_repeated) = (false, false, false);
         for node in self.nodes.iter().filter(|node| node.is_up()) {
             for (worker, seat) in node.seats.iter().enumerate() {
                 let kernel = &seat.front.kernel;
@@ -210,7 +210,8 @@ impl World {
                 is_ahead |= figures.ahead > 0;
                 is_again |= figures.reordered > 0;
                 is_read |= figures.read > 0;
-                is_repeated |= figures.read_rounds > 2 * figures.begun;
+                is_taken |= figures.read_taken > 0;
+                is_repeated |= figures.read_rounds > 2 * (figures.read + figures.read_taken);
                 let entries: Vec<_> = kernel
                     .shard
                     .books()
@@ -234,6 +235,10 @@ impl World {
                 "a transaction over slots was begun again in another order",
             ),
             (is_read, "a transaction that only reads took no keys"),
+            (
+                is_taken,
+                "a transaction that only reads had to take its keys",
+            ),
             (
                 is_repeated,
                 "what a transaction reads has changed from one time to the next",

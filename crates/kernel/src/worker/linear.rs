@@ -16,7 +16,8 @@
 //!    has been applied elsewhere.
 //! 3. Messages may be lost. Heads and origins send them again from time to time, as long as a transaction is not over.
 //!
-//! `own` has the transactions of the worker's clients, `reads` and `reading` those that only read, `letter` the messages with their senders and receivers, `keys` how
+//! `own` has the transactions of the worker's clients, `reads` those that only read, as a machine, and `reading` the worker's part
+//! in them, `letter` the messages with their senders and receivers, `keys` how
 //! a slot executes its commands, `together` how one slot executes commands on the keys of several, and `running` the worker's part.
 
 mod again;
@@ -314,6 +315,16 @@ impl Linear {
             stored: Stored::of(&Book::new(slot)),
             is_started: true,
         })
+    }
+
+    /// The commands of a transaction; `None`: they cannot be read. Those that were looked at last are kept.
+    fn commands(&mut self, id: TxnId, body: &[u8]) -> Option<Arc<Commands>> {
+        if let Some((_, commands)) = self.read.as_ref().filter(|(of, _)| *of == id) {
+            return Some(Arc::clone(commands));
+        }
+        let commands = Arc::new(Commands::read(body)?);
+        self.read = Some((id, Arc::clone(&commands)));
+        Some(commands)
     }
 
     /// Whether a transaction came from this start of the node.

@@ -79,7 +79,7 @@ impl Front {
     }
 
     /// Runs a request of which its connection has the bytes.
-    #[cold]
+    #[inline(never)]
     fn run_held_part(
         &mut self,
         now: Now,

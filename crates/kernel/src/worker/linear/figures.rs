@@ -14,9 +14,11 @@ rufous_base::figures! {
         clashed("cluster_transactions_aborted_clashed", "rufous_cluster_transactions_aborted_clashed_total"):
             "Those that were given up, as ones that visit slots in another order had their keys for too long: chains change.";
         read("cluster_transactions_read", "rufous_cluster_transactions_read_total"):
-            "Those committed that only read, and took no keys: each key had the same value twice.";
+            "Those committed that only read, and took no keys: no value had changed from one time that it was read to the next.";
+        read_taken("cluster_transactions_read_taken", "rufous_cluster_transactions_read_taken_total"):
+            "Those begun that only read, and had to take their keys: values changed too often, or a node did not answer.";
         read_rounds("cluster_transactions_read_rounds", "rufous_cluster_transactions_read_rounds_total"):
-            "Times that the nodes were asked for the values of such transactions, those included that had to take their keys in the end.";
+            "Times that the nodes were asked for the values of both kinds: at least twice for each, where several workers have keys.";
         slots("cluster_transactions_slots", "rufous_cluster_transactions_slots_total"):
             "Slots of all that have begun, together.";
         waiting("cluster_transactions_waiting", "rufous_cluster_transactions_waiting"):

@@ -86,13 +86,7 @@ impl<P: Program> Keys<'_, P> {
     /// The commands of a transaction; `None`: they cannot be read. Slots of this worker that it visits one after the other
     /// read them once.
     fn commands(&mut self, txn: &Transaction<Access>) -> Option<Arc<Commands>> {
-        let known = &mut self.worker.linear.read;
-        if let Some((_, commands)) = known.as_ref().filter(|(id, _)| *id == txn.id) {
-            return Some(Arc::clone(commands));
-        }
-        let commands = Arc::new(Commands::read(txn.body())?);
-        *known = Some((txn.id, Arc::clone(&commands)));
-        Some(commands)
+        self.worker.linear.commands(txn.id, txn.body())
     }
 
     /// What the client is told if a command may not be executed here, or a condition fails.
@@ -256,8 +250,15 @@ impl<P: Program> Keys<'_, P> {
         let mut out = Output::default();
         let args = Args::new(body, command.words.get(1..)?, &mut []);
         self.worker.run_through(self.now, &header, args, &mut out);
-        Some(out.to_vec())
+        Some(bytes_of(&out, MOST_TOLD).unwrap_or_else(|| LEFT_OUT.into()))
     }
+}
+
+/// A reply as bytes. `None` if it has more than that: one that is made while it is sent may be longer than memory.
+pub(super) fn bytes_of(out: &Output, most: usize) -> Option<Vec<u8>> {
+    let shared = out.shared.iter().map(|(_, apart)| apart.len());
+    let all = shared.fold(out.bytes.len(), usize::saturating_add);
+    (all <= most).then(|| out.to_vec())
 }
 
 /// Whether no command over several workers holds a key, in any database.

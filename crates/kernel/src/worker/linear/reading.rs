@@ -1,6 +1,6 @@
 //! The worker's part in transactions that only read ([`super::reads`]): questions are sent and answered.
 
-use super::keys::{Keys, is_free};
+use super::keys::{Keys, bytes_of, is_free};
 use super::letter::{Letter, Place};
 use super::reads::{Next, Question, Read};
 use super::running::Heads;
@@ -14,7 +14,6 @@ use rufous_base::{Args, Now, Output, Until};
 use rufous_linear::access::Access;
 use rufous_linear::{Message, To, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 /// The limit of what one worker tells. It is not kept, as what slots tell of transactions is.
@@ -128,6 +127,7 @@ impl<P: Program> Heads<'_, P> {
     }
 
     fn take_read(&mut self, read: Read) {
+        self.worker.linear.figures.read_taken += 1;
         let keys = read.parts.values().flat_map(|part| part.keys.iter());
         let keys = keys.map(|key| (&**key, false));
         match self.transaction(keys, read.body) {
@@ -152,12 +152,9 @@ impl<P: Program> Heads<'_, P> {
         else {
             return;
         };
-        let values = self.values(now, &keys, &body);
+        let values = self.values(now, (txn, &body), &keys, &known);
         let is_busy = values.is_none();
-        let (seen, mut told) = values.unwrap_or_default();
-        if seen == known {
-            told = Arc::default();
-        }
+        let (seen, told) = values.unwrap_or_default();
         let message = Message::Values { txn, seen, told };
         let to = Place::Origin;
         let letter = Letter { from, to, message };
@@ -181,52 +178,81 @@ impl<P: Program> Heads<'_, P> {
         (is_here && is_strict && is_free).then_some(since)
     }
 
-    /// The values of keys, all at this instant. `None`: they cannot be read now.
-    fn values(&mut self, now: Now, keys: &[Arc<[u8]>], body: &[u8]) -> Option<Values> {
+    /// The values of keys, all at this instant, unless they are those that are known. `None`: they cannot be read now.
+    fn values(
+        &mut self,
+        now: Now,
+        (txn, body): (TxnId, &[u8]),
+        keys: &[Arc<[u8]>],
+        known: &[u64],
+    ) -> Option<Values> {
         let mut slots = BTreeMap::new();
         for key in keys {
             let slot = slot_of(key);
-            let since = self.since_of_read(now, slot, key)?;
-            slots.insert(slot, (since, Vec::new()));
+            slots.insert(slot, self.since_of_read(now, slot, key)?);
         }
-        let mut told = 0;
-        for command in Commands::read(body)?.all {
-            let Some((since, replies)) = slots.get_mut(&command.slot) else {
-                continue;
-            };
-            let keys = Keys {
-                worker: self.worker,
-                now,
-                since: *since,
-            };
-            let reply = keys.read(body, &command)?;
-            told += reply.len();
-            replies.push(reply);
-        }
-        if told > MOST_TOLD {
-            return None;
-        }
+        let commands = self.worker.linear.commands(txn, body)?;
+        let here = commands.all.iter();
+        let here: Vec<&Command> = here.filter(|one| slots.contains_key(&one.slot)).collect();
+        self.expire(now, keys, &here);
         let mut seen = vec![self.worker.chains.as_ref()?.incarnation()];
-        let mut told = Vec::new();
-        for (slot, (since, replies)) in slots {
-            seen.push(since);
-            told.extend(body::tell(slot, &replies, &BTreeMap::new()));
-        }
+        seen.extend(slots.values());
         for key in keys {
             let key = self.worker.shard.key(key);
             seen.push(self.worker.shard.observers_mut().version(key));
         }
-        // A key expires without a change.
-        let mut hasher = DefaultHasher::new();
-        hasher.write(&told);
-        seen.push(hasher.finish());
-        Some((seen, told.into()))
+        let told = if seen == known {
+            Arc::default()
+        } else {
+            self.tell(now, body, &slots, &here)?
+        };
+        Some((seen, told))
+    }
+
+    /// Removes those of the keys that have expired: without that, they would not be seen to have changed.
+    fn expire(&mut self, now: Now, keys: &[Arc<[u8]>], commands: &[&Command]) {
+        let dbs: BTreeSet<(u16, u8)> = commands.iter().map(|one| (one.slot, one.db)).collect();
+        for key in keys {
+            let slot = slot_of(key);
+            for (_, db) in dbs.range((slot, 0)..=(slot, u8::MAX)) {
+                let key = self.worker.shard.key(key);
+                let _exists = self.worker.shard.contains(usize::from(*db), key, now);
+            }
+        }
+    }
+
+    /// Executes commands that read, and tells their replies. `None`: one does something else, or may not run now, or its
+    /// reply is too long.
+    fn tell(
+        &mut self,
+        now: Now,
+        body: &[u8],
+        slots: &BTreeMap<u16, u64>,
+        commands: &[&Command],
+    ) -> Option<Arc<[u8]>> {
+        let mut replies: BTreeMap<u16, Vec<Vec<u8>>> =
+            slots.keys().map(|slot| (*slot, Vec::new())).collect();
+        let mut room = MOST_TOLD;
+        for command in commands {
+            let since = *slots.get(&command.slot)?;
+            let keys = Keys {
+                worker: self.worker,
+                now,
+                since,
+            };
+            let reply = keys.read(body, command, room)?;
+            room -= reply.len();
+            replies.entry(command.slot).or_default().push(reply);
+        }
+        let each = replies.iter();
+        let each = each.map(|(slot, replies)| body::tell(*slot, replies, &BTreeMap::new()));
+        Some(each.flatten().collect())
     }
 }
 
 impl<P: Program> Keys<'_, P> {
-    /// The reply to a command that reads; `None`: it does something else, or may not run now.
-    fn read(self, body: &[u8], command: &Command) -> Option<Vec<u8>> {
+    /// The reply to a command that reads; `None`: it does something else, may not run now, or the reply has more than that.
+    fn read(self, body: &[u8], command: &Command, most: usize) -> Option<Vec<u8>> {
         let header = self
             .header(body, command)
             .filter(|header| !P::is_write(header.command))?;
@@ -236,6 +262,6 @@ impl<P: Program> Keys<'_, P> {
         }
         let args = Args::new(body, command.words.get(1..)?, &mut []);
         self.worker.run_through(self.now, &header, args, &mut out);
-        Some(out.to_vec())
+        bytes_of(&out, most)
     }
 }

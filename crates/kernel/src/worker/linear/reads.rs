@@ -41,8 +41,9 @@ pub(super) struct Read {
     /// By the first slot of each worker.
     pub(super) parts: BTreeMap<u16, Part>,
     rounds: u32,
-    /// In this round a worker has told something else than before, or could not read.
+    /// In this round a worker has told something else than before.
     has_changed: bool,
+    /// In this round a worker could not read.
     is_busy: bool,
     /// When it goes on if no answer comes.
     due_us: u64,

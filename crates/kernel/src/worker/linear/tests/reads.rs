@@ -53,6 +53,9 @@ fn two_nodes_are_asked_twice_and_record_nothing() {
     pair.round();
     assert_eq!(pair.read_values(), b"01");
     assert_eq!((pair.reads(), pair.books()), ((1, 2), 0));
+    pair.workers[1].account(1);
+    let calls = pair.workers[1].stats()[1].calls;
+    assert_eq!(calls, 1, "what has not changed is not executed again");
     assert!(pair.letters.is_empty());
     let figures = pair.workers[0].linear_figures();
     assert_eq!((figures.begun, figures.committed), (1, 1));
@@ -90,6 +93,22 @@ fn a_key_that_changes_and_changes_back_is_read_again() {
     assert!(shard.remove(0, key, pair.now));
     pair.round();
     assert!(pair.ended.is_empty(), "other keys may have changed with it");
+    pair.round();
+    assert_eq!((pair.read_values(), pair.reads()), (b"00".to_vec(), (1, 3)));
+}
+
+#[test]
+fn a_key_that_expires_in_between_is_read_again() {
+    let mut pair = Pair::new();
+    let shard = &mut pair.workers[1].shard;
+    let (key, until) = (shard.key(LAST), pair.now.unix_us / 1000 + 5);
+    let value = NewValue::Own(b"1".to_vec());
+    shard.set(0, key, value, ExpirySetting::At(until), pair.now);
+    pair.begin_read(&[FIRST, LAST]);
+    pair.round();
+    pair.now.unix_us += 5000;
+    pair.round();
+    assert!(pair.ended.is_empty(), "it was there, and is not any more");
     pair.round();
     assert_eq!((pair.read_values(), pair.reads()), (b"00".to_vec(), (1, 3)));
 }
