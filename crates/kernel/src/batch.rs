@@ -237,28 +237,30 @@ impl Batch {
     }
 }
 
+/// A header for tests.
+#[cfg(test)]
+pub(crate) fn header() -> Header {
+    Header {
+        conn: ConnId {
+            slot: 0,
+            generation: 0,
+        },
+        client: 0,
+        seq: 0,
+        command: 0,
+        db: 0,
+        resp3: false,
+        no_touch: false,
+        quiet: false,
+        door: Door::Plain,
+        key: 0,
+        hash: 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn header() -> Header {
-        Header {
-            conn: ConnId {
-                slot: 0,
-                generation: 0,
-            },
-            client: 0,
-            seq: 0,
-            command: 0,
-            db: 0,
-            resp3: false,
-            no_touch: false,
-            quiet: false,
-            door: Door::Plain,
-            key: 0,
-            hash: 0,
-        }
-    }
 
     fn push(batch: &mut Batch, words: &[&[u8]]) {
         let (mut bytes, mut spans) = (Vec::new(), Vec::new());

@@ -204,8 +204,7 @@ impl Reads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::Door;
-    use rufous_base::ConnId;
+    use crate::batch::header;
 
     const ID: TxnId = TxnId {
         node: 1,
@@ -221,26 +220,9 @@ mod tests {
     }
 
     fn begun(slots: &[u16]) -> Reads {
-        let conn = ConnId {
-            slot: 0,
-            generation: 1,
-        };
-        let header = Header {
-            conn,
-            client: 1,
-            seq: 1,
-            command: 0,
-            db: 0,
-            resp3: false,
-            no_touch: false,
-            quiet: false,
-            door: Door::Plain,
-            key: 0,
-            hash: 0,
-        };
         let keys = slots.iter().map(|slot| (*slot, vec![b"k"[..].into()]));
         let mut reads = Reads::default();
-        let next = reads.on_read(at(0), (ID, header), keys.collect(), Arc::default());
+        let next = reads.on_read(at(0), (ID, header()), keys.collect(), Arc::default());
         assert_eq!(known(Some(next)), vec![Vec::<u64>::new(); slots.len()]);
         reads
     }
