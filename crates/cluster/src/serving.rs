@@ -16,6 +16,7 @@
 //!    them. Those that wait for data have a limit of their own, and take no room from others.
 //! 5. A request waits for data only while its session lasts and its node has not ended it.
 
+mod lines;
 #[cfg(test)]
 mod tests;
 mod waits;
@@ -23,23 +24,16 @@ mod waits;
 pub use waits::MayNot;
 
 use crate::forward::MAX_UNDER_WAY;
-use rufous_base::limits::MADE_AT_ONCE;
-use rufous_base::{ConnId, Output, Pieces, Until};
+use lines::{Answer, Lines, Ready};
+use rufous_base::{ConnId, Output, Until};
 use rufous_mapping::NodeNo;
-use rufous_wire::Bytes;
-use rufous_wire::message::{How, MAX_CHUNK, MAX_REQUESTS, Replies, Reply, Request, Requests};
+use rufous_wire::message::{How, Replies, Request, Requests};
 use rufous_wire::planted::{self, Planted};
 use std::collections::{BTreeMap, VecDeque};
 use waits::Blocked;
 
 /// Limit on the pending requests of one worker of another node. A correct sender stays below it.
 const MAX_OF_WORKER: usize = 4 * MAX_UNDER_WAY;
-
-/// Bytes of replies in one message, about.
-const FULL: usize = 256 << 10;
-
-/// Bytes that are made of one reply in a turn: making them takes time from the node's clients.
-const MADE_IN_TURN: usize = 2 * MADE_AT_ONCE;
 
 const TOO_MANY: &str = "more requests than may be under way";
 const MALFORMED: &str = "a request that is none";
@@ -83,69 +77,13 @@ struct Stream {
     turned_away: Option<u64>,
 }
 
-/// A reply that waits for the session.
-#[derive(Debug)]
-struct Ready {
-    worker: u32,
-    number: u64,
-    /// The frame that has to be committed before it may be sent; not known before the end of its
-    /// turn.
-    gate: Option<u64>,
-    until: Until,
-    answer: Answer,
-    /// See [`Stream::under_way`].
-    has_place: bool,
-}
-
-#[derive(Debug)]
-enum Answer {
-    NotHere,
-    /// It waits for data: another answer follows.
-    Waits,
-    Whole(Output),
-    /// The rest of a long one.
-    Rest(Bytes),
-    /// The rest of one that is made while it is sent.
-    Made(Box<Making>),
-}
-
-/// See [`Answer::Made`].
-#[derive(Debug)]
-struct Making {
-    pieces: Pieces,
-    /// Made and not sent: one element may be long.
-    over: Bytes,
-    is_all: bool,
-}
-
-impl Making {
-    fn of(reply: Output) -> Box<Self> {
-        Box::new(Self {
-            pieces: Pieces::new(reply),
-            over: Bytes::new(),
-            is_all: false,
-        })
-    }
-
-    /// The next part, and whether it is the last.
-    fn next(&mut self) -> (Bytes, bool) {
-        if self.over.is_empty() && !self.is_all {
-            let mut bytes = Vec::with_capacity(MADE_IN_TURN);
-            self.is_all = !self.pieces.write(MADE_IN_TURN, &mut bytes);
-            self.over = bytes.into();
-        }
-        let part = self.over.split_to(self.over.len().min(MAX_CHUNK));
-        (part, self.over.is_empty() && self.is_all)
-    }
-}
-
 /// See the module's description.
 #[derive(Debug, Default)]
 pub struct Serving {
     /// Counts the sessions with each node, as this worker is notified of them.
     sessions: BTreeMap<NodeNo, u64>,
     streams: BTreeMap<(NodeNo, u32), Stream>,
-    ready: BTreeMap<NodeNo, VecDeque<Ready>>,
+    ready: BTreeMap<NodeNo, Lines>,
     /// Requests that came during `CLIENT PAUSE`, or behind such.
     held: VecDeque<(Asker, Request)>,
     blocked: Blocked,
@@ -234,12 +172,12 @@ impl Serving {
         if planted::is(Planted::ServedAsMoved) && self.blocked.is_waiting(asker) {
             return self.on_moved(asker);
         }
-        let answer = if reply.is_made() {
-            Answer::Made(Making::of(reply))
-        } else {
-            Answer::Whole(reply)
-        };
-        self.answer(asker, answer, until);
+        self.answer(asker, Answer::of(reply), Some(until));
+    }
+
+    /// The outcome of a request is not known, which is all that the reply tells.
+    pub fn on_lost(&mut self, asker: &Asker, reply: Output) {
+        self.answer(asker, Answer::of(reply), None);
     }
 
     /// The slot of a request moved after it was routed: it was not executed.
@@ -252,10 +190,8 @@ impl Serving {
     /// A turn ends: its replies wait for this gate.
     pub fn on_turn_end(&mut self, gate: u64) {
         self.has_made = false;
-        for ready in self.ready.values_mut() {
-            let new = ready.iter_mut().rev().take_while(|r| r.gate.is_none());
-            new.for_each(|ready| ready.gate = Some(gate));
-        }
+        let ready = self.ready.values_mut();
+        ready.for_each(|lines| lines.on_turn_end(gate));
     }
 
     /// Replies that wait may not be in the log, and their turn is over: their senders take these
@@ -292,8 +228,7 @@ impl Serving {
 
     /// Whether the next part of a reply to a node is made in the next turn.
     pub fn goes_on(&self, no: NodeNo) -> bool {
-        let first = self.ready.get(&no).and_then(VecDeque::front);
-        self.has_made && first.is_some_and(Ready::is_made)
+        self.has_made && self.ready.get(&no).is_some_and(Lines::makes)
     }
 
     /// Nodes that replies wait for.
@@ -301,51 +236,19 @@ impl Serving {
         self.ready.keys().copied().collect()
     }
 
-    /// The next message for a node: the worker there, and replies to it. `passed` and `logged`: the
-    /// last frame that is committed, and the last that is in the log.
-    pub fn next_replies(
-        &mut self,
-        no: NodeNo,
-        (passed, logged): (u64, u64),
-    ) -> Option<(u32, Replies)> {
-        let may_go = |ready: &Ready| {
-            let upto = match ready.until {
-                Until::Passed => passed,
-                Until::Logged => logged,
-            };
-            ready.gate.is_some_and(|gate| gate <= upto)
-        };
-        let ready = self.ready.get_mut(&no)?;
-        let has_made = self.has_made;
-        let may_be_made = |first: &&Ready| !(has_made && first.is_made());
-        let first = ready.front().filter(|first| may_go(first));
-        let to = first.filter(may_be_made)?.worker;
-        let (mut replies, mut bytes, mut freed) = (Vec::new(), 0, 0);
-        while let Some(first) = ready.front_mut()
-            && first.worker == to
-            && may_go(first)
-            && bytes < FULL
-            && replies.len() < MAX_REQUESTS
-            && !(self.has_made && first.is_made())
-        {
-            self.has_made |= first.is_made();
-            let (reply, rest) = first.take();
-            bytes += reply.bytes.len();
-            replies.push(reply);
-            if let Some(rest) = rest {
-                // It is long enough for a message of its own.
-                first.answer = rest;
-                break;
-            }
-            freed += first.frees();
-            ready.pop_front();
-        }
-        if ready.is_empty() {
+    /// The next message for a node: the worker there, and replies to it. `at`: the last frame that is
+    /// committed, and the last that is in the log.
+    pub fn next_replies(&mut self, no: NodeNo, at: (u64, u64)) -> Option<(u32, Replies)> {
+        let lines = self.ready.get_mut(&no)?;
+        let message = lines.next(at, &mut self.has_made)?;
+        if lines.is_empty() {
             self.ready.remove(&no);
         }
+        let to = message.to;
         if let Some(stream) = self.streams.get_mut(&(no, to)) {
-            stream.under_way = stream.under_way.saturating_sub(freed);
+            stream.under_way = stream.under_way.saturating_sub(message.frees);
         }
+        let replies = message.replies;
         Some((to, Replies { replies }))
     }
 }
@@ -369,68 +272,18 @@ impl Serving {
         let stream = self.stream(asker);
         stream.turned_away = stream.turned_away.max(Some(asker.round));
         self.not_here += 1;
-        self.answer(asker, Answer::NotHere, Until::Logged);
+        self.answer(asker, Answer::NotHere, None);
     }
 
-    fn answer(&mut self, asker: &Asker, answer: Answer, until: Until) {
+    /// `until`: what it waits for. `None`: it tells nothing of data.
+    fn answer(&mut self, asker: &Asker, answer: Answer, until: Option<Until>) {
         if self.is_current(asker) {
             let has_place = match answer {
                 Answer::Waits => true,
                 _ => self.on_over(asker),
             };
-            let ready = Ready {
-                worker: asker.worker,
-                number: asker.number,
-                gate: None,
-                until,
-                answer,
-                has_place,
-            };
-            self.ready.entry(asker.no).or_default().push_back(ready);
-        }
-    }
-}
-
-impl Ready {
-    fn is_made(&self) -> bool {
-        matches!(self.answer, Answer::Made(_))
-    }
-
-    /// The next part of the reply, and the rest.
-    fn take(&mut self) -> (Reply, Option<Answer>) {
-        let answer = std::mem::replace(&mut self.answer, Answer::NotHere);
-        let mut bytes: Bytes = match answer {
-            Answer::NotHere => return (self.bare(true), None),
-            Answer::Waits => return (self.bare(false), None),
-            Answer::Whole(output) if output.shared.is_empty() => output.bytes.into(),
-            Answer::Whole(output) => output.to_vec().into(),
-            Answer::Rest(bytes) => bytes,
-            Answer::Made(mut making) => {
-                let (part, is_last) = making.next();
-                return self.part(part, (!is_last).then_some(Answer::Made(making)));
-            }
-        };
-        let rest = (bytes.len() > MAX_CHUNK).then(|| Answer::Rest(bytes.split_off(MAX_CHUNK)));
-        self.part(bytes, rest)
-    }
-
-    fn part(&self, bytes: Bytes, rest: Option<Answer>) -> (Reply, Option<Answer>) {
-        let reply = Reply {
-            number: self.number,
-            more: rest.is_some(),
-            bytes,
-            ..Reply::default()
-        };
-        (reply, rest)
-    }
-
-    /// A report without a reply: the request was not executed, or waits for data.
-    fn bare(&self, not_here: bool) -> Reply {
-        Reply {
-            number: self.number,
-            not_here,
-            waits: !not_here,
-            ..Reply::default()
+            let ready = Ready::new((asker.worker, asker.number), answer, has_place);
+            self.ready.entry(asker.no).or_default().push(until, ready);
         }
     }
 }

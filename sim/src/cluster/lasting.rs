@@ -224,8 +224,9 @@ impl World {
         });
         if let Some(client) = late {
             let what = format!(
-                "client {client} waits at a healthy node while {:?} lasts",
-                self.lasting()
+                "client {client} waits at a healthy node while {:?} lasts: {}",
+                self.lasting(),
+                self.clients[client].describe()
             );
             self.fail(what);
         }

@@ -145,6 +145,7 @@ impl Scenario for World {
             Fault::Kernel(Planted::BookNotRead),
             Fault::Kernel(Planted::LettersNotRepeated),
             Fault::Kernel(Planted::ReadOnce),
+            Fault::Kernel(Planted::HungLogAwaited),
             Fault::Kernel(Planted::ConditionsNotChecked),
             Fault::Kernel(Planted::ValuesNotGathered),
             Fault::Kernel(Planted::ChangesNotMade),

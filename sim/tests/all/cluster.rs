@@ -115,7 +115,14 @@ fn replies_that_wait_without_end() {
     caught_saying::<World>("not-given-up", &Size::Any, expected, [2349]);
 }
 
-/// Likewise.
+/// A seed in which a disk hangs at a node that is replaced.
+#[test]
+fn replies_that_wait_for_a_log_that_hangs() {
+    let expected = "waits at a healthy node";
+    caught_saying::<World>("hung-log-awaited", &Size::Any, expected, [2325]);
+}
+
+/// A seed in which a disk hangs at a node that is not replaced, and later others.
 #[test]
 fn replies_that_wait_for_the_writes_of_other_slots() {
     caught_saying::<World>(

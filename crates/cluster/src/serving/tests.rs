@@ -1,8 +1,9 @@
 //! One worker of a node: requests of two other nodes, replies that are written by hand, and gates
 //! that pass when a test says so.
 
+use super::lines::MADE_IN_TURN;
 use super::*;
-use rufous_wire::message::{EndWait, EndWaits};
+use rufous_wire::message::{EndWait, EndWaits, MAX_CHUNK, Reply};
 
 const ONE: NodeNo = NodeNo(1);
 const TWO: NodeNo = NodeNo(2);
@@ -54,9 +55,7 @@ impl Rig {
     }
 
     fn reply_until(&mut self, until: Until, asker: &Asker, bytes: &[u8]) {
-        let mut out = Output::default();
-        out.bytes.extend_from_slice(bytes);
-        self.machine.on_reply(asker, out, until);
+        self.machine.on_reply(asker, output(bytes), until);
     }
 
     /// The next message for a node: the worker there, and each reply as number and text.
@@ -80,6 +79,12 @@ impl Rig {
     }
 }
 
+fn output(bytes: &[u8]) -> Output {
+    let mut out = Output::default();
+    out.bytes.extend_from_slice(bytes);
+    out
+}
+
 #[test]
 fn a_reply_that_needs_the_log_alone_does_not_wait_for_copies() {
     let mut rig = Rig::new();
@@ -94,6 +99,28 @@ fn a_reply_that_needs_the_log_alone_does_not_wait_for_copies() {
     assert_eq!(first, Some((3, vec!["7 a".to_owned()])));
     assert_eq!(rig.sent_at(ONE, (2, 5)), None);
     assert_eq!(rig.sent_at(ONE, (5, 5)), Some((3, vec!["8 b".to_owned()])));
+}
+
+#[test]
+fn a_reply_that_waits_keeps_none_that_waits_for_less() {
+    let mut rig = Rig::new();
+    rig.requests(ONE, 3, (7, 4), 0);
+    let all = [rig.take(), rig.take(), rig.take(), rig.take()];
+    assert!(all.iter().all(|asker| rig.machine.on_routed(asker, true)));
+    rig.reply_until(Until::Passed, &all[0], b"a");
+    rig.reply_until(Until::Logged, &all[1], b"b");
+    rig.machine.on_turn_end(5);
+    // The slot of one has moved, and the outcome of another is not known: neither tells of data.
+    rig.machine.on_moved(&all[2]);
+    rig.machine.on_lost(&all[3], output(b"c"));
+    let told = Some((3, vec!["9 not here".to_owned(), "10 c".to_owned()]));
+    assert_eq!(rig.sent_at(ONE, (0, 0)), told);
+    assert_eq!(rig.sent_at(ONE, (0, 4)), None);
+    let told = Some((3, vec!["8 b".to_owned()]));
+    assert_eq!(rig.sent_at(ONE, (0, 5)), told);
+    assert_eq!(rig.sent_at(ONE, (4, 5)), None);
+    let told = Some((3, vec!["7 a".to_owned()]));
+    assert_eq!(rig.sent_at(ONE, (5, 5)), told);
 }
 
 #[test]

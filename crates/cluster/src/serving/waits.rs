@@ -1,8 +1,8 @@
 //! Requests of blocking commands of other nodes: which of them run here, which wait for data, and
 //! which were ended by their nodes.
 
-use super::{Action, Answer, Asker, Ready, Serving};
-use rufous_base::{ConnId, Until};
+use super::{Action, Answer, Asker, Serving};
+use rufous_base::ConnId;
 use rufous_mapping::NodeNo;
 use rufous_wire::message::{EndWaits, How};
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ impl Serving {
         stream.waiting += 1;
         self.blocked.waits += 1;
         blocking.waits = true;
-        self.answer(asker, Answer::Waits, Until::Logged);
+        self.answer(asker, Answer::Waits, None);
         None
     }
 
@@ -121,7 +121,7 @@ impl Serving {
         let is_it = |asker: &Asker| (asker.no, asker.worker, asker.number) == (no, worker, number);
         let place = self.held.iter().position(|(asker, _)| is_it(asker));
         if let Some((asker, _)) = place.and_then(|place| self.held.remove(place)) {
-            self.answer(&asker, Answer::NotHere, Until::Logged);
+            self.answer(&asker, Answer::NotHere, None);
         }
     }
 
@@ -134,12 +134,5 @@ impl Serving {
             stream.waiting = stream.waiting.saturating_sub(1);
         }
         !waited
-    }
-}
-
-impl Ready {
-    /// Whether it gives up a place among the requests in flight.
-    pub(super) fn frees(&self) -> usize {
-        usize::from(self.has_place)
     }
 }

@@ -39,7 +39,7 @@ use late::Late;
 use marks::Marks;
 use rufous_base::slot::slots_of_worker;
 use rufous_base::{Now, WorkerId};
-use rufous_chain::{Envelope, Message, Peer, Refused, Replica};
+use rufous_chain::{Envelope, Message, Peer, Replica};
 use rufous_mapping::planner::Copy;
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, VecDeque};
@@ -416,34 +416,6 @@ impl ChainHost {
     pub(super) fn is_head(&self, slot: u16) -> bool {
         let replica = self.replica.as_ref();
         replica.is_some_and(|replica| replica.is_head(slot))
-    }
-
-    /// As [`ChainHost::is_head`], for slots of all workers of the node.
-    pub(super) fn leads(&self, slot: u16) -> bool {
-        let me = self.replica.as_ref().map(Replica::me);
-        let mapping = self.mapping();
-        me.is_some() && mapping.and_then(|mapping| mapping.chains.of(slot).head()) == me
-    }
-
-    /// Whether this node may execute such a request on a slot now.
-    fn serves(&self, now: Now, slot: u16, needs: Needs) -> Result<(), Refused> {
-        let Some(replica) = &self.replica else {
-            return Err(Refused::NotYet);
-        };
-        match needs {
-            _ if self.takes_nothing(replica, slot, needs) => {
-                let serves = replica.serves(slot, now.mono_us);
-                serves.and(Err(Refused::NotYet))
-            }
-            Needs::Write | Needs::Head => replica.serves(slot, now.mono_us),
-            Needs::Member => replica.reads(slot, now.mono_us),
-        }
-    }
-
-    /// For a slot that this node serves now: the epoch since which its chain is unchanged.
-    pub(super) fn answers_since(&self, now: Now, slot: u16) -> Option<u64> {
-        self.serves(now, slot, Needs::Head).ok()?;
-        Some(self.mapping()?.chains.of(slot).since)
     }
 
     /// Slots whose learners have all data, with the epochs of their chains.

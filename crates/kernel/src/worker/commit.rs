@@ -12,7 +12,7 @@
 //! 3. While the log cannot be written no command changes data; reads continue, and may return
 //!    recent changes that are not committed yet.
 //!
-//! `ending` has how a log is switched off; `held` what waits; `quiet` how workers agree that logs may be closed.
+//! `ending` has how a log is switched off; `held` what waits; `stall` what happens while the disk does not answer; `quiet` how workers agree that logs may be closed.
 
 mod ending;
 mod held;
@@ -466,14 +466,6 @@ impl Commit {
         self.stall
             .is_long()
             .then(|| "its disk does not answer".to_owned())
-    }
-
-    /// Notes since when frames wait for the disk without progress.
-    pub(super) fn look_at_stall(&mut self, now: Now) {
-        let log = self.log.as_ref();
-        let waits = log.is_some_and(|log| log.committed() < log.appended());
-        let logged = self.logged();
-        self.stall.on_look(now, waits, logged);
     }
 
     pub(super) fn is_in_trouble(&self) -> bool {

@@ -162,6 +162,10 @@ impl<P: Program> Worker<P> {
         let ails = self.commit.ails();
         if let Some(chains) = &mut self.chains {
             chains.on_trouble(ails.clone());
+            if chains.has_left() {
+                self.commit.on_left(&mut self.out);
+                self.carry_out(now);
+            }
         }
         ails
     }

@@ -9,7 +9,7 @@ use rufous_cluster::serving::Asker;
 use rufous_cluster::splitting::Part;
 use rufous_command::Reply;
 use rufous_kernel::Header;
-use rufous_kernel::batch::{ReplyRange, Status};
+use rufous_kernel::batch::ReplyRange;
 use std::collections::BTreeMap;
 
 /// Connection slots from here on are not real ones. Drivers count from zero and never reach it.
@@ -29,6 +29,8 @@ pub(crate) enum Done {
     Reply(Output),
     /// It was not executed: its keys are at another node.
     NotHere,
+    /// The reply says that the outcome is not known.
+    Lost(Output),
 }
 
 /// What a connection would store.
@@ -116,13 +118,7 @@ impl Jobs {
         let why = "UNKNOWNRESULT The log cannot be written, or the slot has moved to other nodes: it is \
                    not known whether this was done";
         Reply::new(&mut out, header.resp3).error(&why.into());
-        let end = out.mark();
-        let range = ReplyRange {
-            start: (0, 0),
-            end,
-            status: Status::Ready,
-        };
-        self.complete(header.conn, &out, range);
+        self.end(header.conn, Done::Lost(out));
     }
 
     pub(crate) fn take_done(&mut self) -> Vec<(Job, Done)> {

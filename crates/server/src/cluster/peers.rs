@@ -289,7 +289,8 @@ impl Peers {
                     refuse_long(&mut reply);
                     self.serving.on_reply(&asker, reply, until);
                 }
-                (Job::Part(part), Done::Reply(reply)) => {
+                (Job::Peer(asker, _), Done::Lost(reply)) => self.serving.on_lost(&asker, reply),
+                (Job::Part(part), Done::Reply(reply) | Done::Lost(reply)) => {
                     whole.extend(self.splitting.on_part(part, reply));
                 }
                 (Job::Part(_), Done::NotHere) => {

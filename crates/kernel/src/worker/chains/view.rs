@@ -8,7 +8,7 @@ use crate::program::Program;
 use crate::worker::linear::Linear;
 use rufous_base::slot::slot_of;
 use rufous_base::{Now, Output};
-use rufous_chain::Refused;
+use rufous_chain::{Refused, Replica};
 use std::borrow::Cow;
 
 pub(in crate::worker) const UNSERVED: &str = "CLUSTERDOWN Hash slot not served: its nodes do not reach one another, \
@@ -119,6 +119,43 @@ macro_rules! slot_view {
                 awaits_nodes: $worker.lattice.awaits_nodes(),
             })
     };
+}
+
+impl ChainHost {
+    /// As [`ChainHost::is_head`], for slots of all workers of the node.
+    pub(in crate::worker) fn leads(&self, slot: u16) -> bool {
+        let me = self.replica.as_ref().map(Replica::me);
+        let mapping = self.mapping();
+        me.is_some() && mapping.and_then(|mapping| mapping.chains.of(slot).head()) == me
+    }
+
+    /// Whether no chain names this node.
+    pub(in crate::worker) fn has_left(&self) -> bool {
+        let me = self.replica.as_ref().map(Replica::me);
+        let mapping = self.mapping().zip(me);
+        mapping.is_some_and(|(mapping, me)| !mapping.chains.name(me))
+    }
+
+    /// Whether this node may execute such a request on a slot now.
+    pub(super) fn serves(&self, now: Now, slot: u16, needs: Needs) -> Result<(), Refused> {
+        let Some(replica) = &self.replica else {
+            return Err(Refused::NotYet);
+        };
+        match needs {
+            _ if self.takes_nothing(replica, slot, needs) => {
+                let serves = replica.serves(slot, now.mono_us);
+                serves.and(Err(Refused::NotYet))
+            }
+            Needs::Write | Needs::Head => replica.serves(slot, now.mono_us),
+            Needs::Member => replica.reads(slot, now.mono_us),
+        }
+    }
+
+    /// For a slot that this node serves now: the epoch since which its chain is unchanged.
+    pub(in crate::worker) fn answers_since(&self, now: Now, slot: u16) -> Option<u64> {
+        self.serves(now, slot, Needs::Head).ok()?;
+        Some(self.mapping()?.chains.of(slot).since)
+    }
 }
 
 impl SlotView<'_> {

@@ -1,6 +1,8 @@
 //! A disk that does not answer.
 
-use rufous_base::Now;
+use super::{Commit, Event, Out};
+use crate::planted::{self, Planted};
+use rufous_base::{Now, Until};
 
 /// A log whose frames wait for so long without progress counts as one that cannot be written.
 const STALLED_US: u64 = 1_000_000;
@@ -12,6 +14,8 @@ pub(super) struct Stall {
     logged: u64,
     since_us: u64,
     lasts_us: u64,
+    /// Nothing waits for frames up to here any more.
+    given_up: u64,
 }
 
 impl Stall {
@@ -25,6 +29,29 @@ impl Stall {
 
     pub(super) fn is_long(&self) -> bool {
         self.lasts_us >= STALLED_US
+    }
+}
+
+impl Commit {
+    /// Notes since when frames wait for the disk without progress.
+    pub(in crate::worker) fn look_at_stall(&mut self, now: Now) {
+        let log = self.log.as_ref();
+        let waits = log.is_some_and(|log| log.committed() < log.appended());
+        let logged = self.logged();
+        self.stall.on_look(now, waits, logged);
+    }
+
+    /// No chain names this node any more. If its disk does not answer, nobody knows when it will: what waits for the log
+    /// is given up, as its outcome is at other nodes.
+    pub(in crate::worker) fn on_left(&mut self, out: &mut Out) {
+        if !self.stall.is_long() || planted::is(Planted::HungLogAwaited) {
+            return;
+        }
+        let is_news = std::mem::replace(&mut self.stall.given_up, self.told) < self.told;
+        if is_news && self.logged() < self.told {
+            out.events.push(Event::Uncommitted(Until::Logged));
+        }
+        self.lose(Until::Logged, out);
     }
 }
 

@@ -304,6 +304,39 @@ fn a_failed_log_refuses_writes_and_loses_what_waits() {
 }
 
 #[test]
+fn what_waits_for_a_disk_that_does_not_answer_is_given_up_once_no_chain_names_the_node() {
+    let mut rig = Rig::logging();
+    rig.end_turn();
+    rig.answer_disk(None);
+    rig.write();
+    rig.send(OTHER, Until::Logged, replies());
+    rig.send(OTHER, Until::Logged, committed(4));
+    rig.end_frame(None);
+    rig.end_turn();
+    let left = |rig: &mut Rig, us: u64| {
+        rig.now.mono_us += us;
+        rig.commit.look_at_stall(rig.now);
+        rig.commit.on_left(&mut rig.out);
+        rig.carry_out();
+    };
+    left(&mut rig, 0);
+    left(&mut rig, 900_000);
+    assert_eq!(
+        (rig.sent(), rig.uncommitted()),
+        (vec![], 0),
+        "it may answer soon"
+    );
+    left(&mut rig, 100_000);
+    let told = vec![(OTHER, Sent::Lost), (OTHER, Sent::Doubtful(4))];
+    assert_eq!((rig.sent(), rig.uncommitted()), (told, 1));
+    left(&mut rig, 100_000);
+    assert_eq!(rig.uncommitted(), 0, "once");
+    // It answers after all.
+    rig.answer_disk(None);
+    assert_eq!(rig.sent().last(), Some(&(OTHER, Sent::Committed(4))));
+}
+
+#[test]
 fn a_log_elsewhere_that_fails_stops_writes_here() {
     let mut rig = Rig::logging();
     let trouble = Trouble {
