@@ -41,7 +41,7 @@ impl Commit {
         self.stall.on_look(now, waits, logged);
     }
 
-    /// No chain names this node any more. If its disk does not answer, nobody knows when it will: what waits for the log
+    /// No chain names this node any more. If its disk does not answer, it may never do so: what waits for the log
     /// is given up, as its outcome is at other nodes.
     pub(in crate::worker) fn on_left(&mut self, out: &mut Out) {
         if !self.stall.is_long() || planted::is(Planted::HungLogAwaited) {
