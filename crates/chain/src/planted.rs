@@ -39,6 +39,8 @@ pub enum Planted {
     GatesOfWorker,
     /// Replies wait for copies without end. Planted there, too.
     NotGivenUp,
+    /// A node that stops, and has waited for others, waits again for what comes then.
+    StopWaitsAgain,
     /// A copy keeps the epoch of the first chain that it was in.
     OldMarkKept,
 }

@@ -158,6 +158,7 @@ impl Scenario for World {
             Fault::Linear(Off::RestAwaited),
             Fault::Chain(chain::Planted::GatesOfWorker),
             Fault::Chain(chain::Planted::NotGivenUp),
+            Fault::Chain(chain::Planted::StopWaitsAgain),
         ],
         flags: &["--nodes"],
         unsure: Unsure::NEVER,

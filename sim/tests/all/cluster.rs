@@ -115,6 +115,13 @@ fn replies_that_wait_without_end() {
     caught_saying::<World>("not-given-up", &Size::Any, expected, [2349]);
 }
 
+/// A seed in which a node stops that has commands in line, and without a copy that acknowledges.
+#[test]
+fn a_stop_that_waits_for_each_command_in_line() {
+    let expected = "stops and waits";
+    caught_saying::<World>("stop-waits-again", &Size::Any, expected, [10057]);
+}
+
 /// A seed in which a disk hangs at a node that is replaced.
 #[test]
 fn replies_that_wait_for_a_log_that_hangs() {

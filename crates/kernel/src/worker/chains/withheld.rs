@@ -78,11 +78,16 @@ pub(in crate::worker) struct Withheld {
     /// Slots whose lines end with items of the open frame.
     open: Vec<u16>,
     ended: Vec<(Item, Fate)>,
+    /// The node stops, and waits for no other.
+    is_over: bool,
 }
 
 impl Withheld {
     /// An item depends on these slots.
     pub(super) fn on_item(&mut self, slots: &[u16], item: Item) {
+        if self.is_over && !planted::is(Planted::StopWaitsAgain) {
+            return self.ended.push((item, Fate::Lost));
+        }
         self.next += 1;
         self.bytes += item.size();
         let (lines, since_us) = (slots.len(), self.now_us);
@@ -173,8 +178,9 @@ impl Withheld {
         }
     }
 
-    /// The node stops: gives up everything. Returns how many items that were.
+    /// The node stops: gives up everything, and what comes from now on. Returns how many items that were.
     pub(super) fn give_up(&mut self) -> usize {
+        self.is_over = true;
         let all: Vec<u64> = self.items.keys().copied().collect();
         for item in &all {
             self.end(*item, Fate::Lost);
@@ -292,6 +298,8 @@ mod tests {
         withheld.on_chains(|_| Some(4));
         assert!(withheld.is_empty() && withheld.lines.is_empty());
         assert_eq!((ended(&mut withheld), withheld.give_up()), (vec![], 0));
+        withheld.on_item(&[1], message(3));
+        assert_eq!(ended(&mut withheld), [(3, Fate::Lost)], "at once");
     }
 
     #[test]
