@@ -67,10 +67,22 @@ impl World {
             }
             _ => return self.fail(format!("client {client} is refused {wish:?}: {text}")),
         };
+        // Copies are read where they are when all is quiet; the last ones may move even then.
+        let has_copy = wish
+            .at
+            .zip(slot)
+            .is_none_or(|(at, slot)| self.has_copy(at.node, slot));
         let found = &mut self.clients[client];
         found.pause_us = found.pause_us.max(pause);
-        if !wish.aim.is_guarded() {
+        if has_copy && !wish.aim.is_guarded() {
             found.again.push_back(wish);
         }
+    }
+
+    /// Whether the node is in the slot's chain.
+    fn has_copy(&self, node: usize, slot: u16) -> bool {
+        let no = self.coordinator.number_of(self.nodes[node].id);
+        let chain = self.coordinator.mapping.chains.of(slot);
+        no.is_some_and(|no| chain.names(no))
     }
 }
