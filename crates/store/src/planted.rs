@@ -130,6 +130,8 @@ pub enum Planted {
     EarlierHeadsHeard,
     /// Transactions that only read are answered with the first values that slots tell.
     ReadOnce,
+    /// What an error undoes stays at the slot that has executed the commands.
+    UndoneInPart,
     /// Replies wait for a disk that does not answer, also where no chain names the node any more.
     HungLogAwaited,
 }

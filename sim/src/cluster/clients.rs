@@ -370,6 +370,7 @@ impl World {
             (Reply::Array(replies), Aim::Begin(unit, op)) => {
                 self.on_begun(client, (unit, op), replies);
             }
+            (Reply::Array(replies), Aim::Undone(_, op)) => self.on_undone(client, &op, replies),
             (reply, Aim::Commit(begun)) => {
                 let unit = begun.unit;
                 if let Some((op, reply)) = self.on_committed(begun, reply) {
@@ -460,7 +461,7 @@ impl World {
             Aim::Strict(key, op) => (key, op),
             Aim::Unit(_, op) if self.was_touched(&op, &outcome) => return,
             Aim::Unit(unit, op) => (unit, op),
-            Aim::Begin(..) => return,
+            Aim::Begin(..) | Aim::Undone(..) => return,
             Aim::Commit(begun) => (spread::place_of(begun.unit), begun.op),
             Aim::Spread(unit, op) => {
                 self.note_spread(&op, &outcome);

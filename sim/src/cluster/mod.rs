@@ -45,6 +45,7 @@ mod stops;
 mod strangers;
 mod trouble;
 mod turns;
+mod undone;
 mod units;
 mod watch;
 mod wires;
@@ -110,6 +111,7 @@ impl Scenario for World {
             "a transaction over slots has an unknown outcome",
             "a transaction over slots has met its condition",
             "a transaction over slots has failed its condition",
+            "a transaction over slots was undone",
             "a begun transaction was committed",
             "what a begun transaction had read was changed",
             "a command of a begun transaction was refused",
@@ -145,6 +147,7 @@ impl Scenario for World {
             Fault::Kernel(Planted::BookNotRead),
             Fault::Kernel(Planted::LettersNotRepeated),
             Fault::Kernel(Planted::ReadOnce),
+            Fault::Kernel(Planted::UndoneInPart),
             Fault::Kernel(Planted::HungLogAwaited),
             Fault::Kernel(Planted::ConditionsNotChecked),
             Fault::Kernel(Planted::ValuesNotGathered),

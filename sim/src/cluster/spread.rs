@@ -5,6 +5,7 @@
 use super::begun::begins;
 use super::clients::{Client, Door};
 use super::plan::{KEYS, Plan};
+use super::undone;
 use super::wishes::{Aim, Wish};
 use super::world::World;
 use crate::engine::random::Random;
@@ -17,6 +18,9 @@ const SPREAD: [(Kind, &[&str]); 2] = [
     (Kind::Text, &["{a}x", "{b}x", "{d}x"]),
     (Kind::Counter, &["{a}n", "{c}n"]),
 ];
+
+/// The unit of texts.
+const TEXTS: usize = 0;
 
 pub(super) fn keys_of(unit: usize) -> Vec<Vec<u8>> {
     let keys = SPREAD[unit].1.iter();
@@ -59,7 +63,7 @@ impl Wish {
     /// Whether it is a transaction over several slots.
     pub(super) fn is_spread(&self) -> bool {
         let Aim::Spread(_, op) = &self.aim else {
-            return matches!(self.aim, Aim::Commit(_));
+            return matches!(self.aim, Aim::Commit(_) | Aim::Undone(..));
         };
         let is_alone = |step: &Step| {
             use Step::{Copy, SetAll, SetAllNx};
@@ -138,12 +142,16 @@ fn transaction(random: &mut Random, unit: usize, text: &[u8]) -> Op {
 
 impl Client {
     /// What it does with such keys next, if anything.
-    pub(super) fn next_spread(&mut self, text: &[u8], may_begin: bool) -> Option<Aim> {
+    pub(super) fn next_spread(&mut self, plan: &Plan, text: &[u8]) -> Option<Aim> {
         let (door, random) = (self.door, &mut self.spread);
         if !random.chance(0.5) {
             return None;
         }
         let unit = random.index(SPREAD.len());
+        if plan.has_undone() && door == Door::Plain && random.chance(0.2) {
+            let keys = SPREAD[TEXTS].1.len();
+            return Some(Aim::Undone(TEXTS, undone::transaction(random, keys, text)));
+        }
         let op = match door == Door::Plain && random.chance(0.7) {
             true => transaction(random, unit, text),
             false => {
@@ -151,7 +159,7 @@ impl Client {
                 Op::One(step(random, (unit, key), text))
             }
         };
-        if may_begin && begins(self, &op) {
+        if plan.has_begun() && begins(self, &op) {
             return Some(Aim::Begin(unit, op));
         }
         Some(Aim::Spread(unit, op))

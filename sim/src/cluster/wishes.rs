@@ -6,6 +6,7 @@ use super::fleeting::FLEETING;
 use super::loose::{Deed, LOOSE, Shape};
 use super::plan::KEYS;
 use super::spread;
+use super::undone;
 use super::units::{key_of, keys_of, place_of};
 use super::world::World;
 use crate::model::{Op, Step};
@@ -25,6 +26,8 @@ pub(super) enum Aim {
     Begin(usize, Op),
     /// Its end.
     Commit(Begun),
+    /// A transaction that an error undoes.
+    Undone(usize, Op),
     /// The first key of a unit is watched, and read.
     Watch(usize),
     /// With a key of the lattice keyspace.
@@ -48,6 +51,7 @@ impl Aim {
             Self::Unit(_, Op::Transaction { steps, .. })
             | Self::Spread(_, Op::Transaction { steps, .. }) => steps.len() + 2,
             Self::Begin(_, op) => op.steps().len() + 1,
+            Self::Undone(_, op) => undone::replies(op),
             Self::Watch(_) => 2,
             _ => 1,
         }
@@ -55,7 +59,7 @@ impl Aim {
 
     /// Whether all of these count.
     pub(super) fn has_many(&self) -> bool {
-        matches!(self, Self::Begin(..))
+        matches!(self, Self::Begin(..) | Self::Undone(..))
     }
 }
 
@@ -87,7 +91,7 @@ impl Wish {
         match &self.aim {
             Aim::Strict(_, op) | Aim::Unit(_, op) | Aim::Spread(_, op) => op.writes(),
             Aim::Commit(begun) => begun.op.writes(),
-            Aim::Watch(_) | Aim::Begin(..) => false,
+            Aim::Watch(_) | Aim::Begin(..) | Aim::Undone(..) => false,
             Aim::Loose(_, deed) => deed.writes(),
             Aim::Pair(value) => value.is_some(),
             Aim::Fleeting(value) => value.is_some(),
@@ -98,7 +102,10 @@ impl Wish {
     pub(super) fn slot(&self) -> Option<u16> {
         match &self.aim {
             Aim::Unit(unit, op) => Some(slot_of(key_of(*unit, place_of(op)).as_bytes())),
-            Aim::Spread(unit, op) | Aim::Begin(unit, op) | Aim::Commit(Begun { unit, op, .. }) => {
+            Aim::Spread(unit, op)
+            | Aim::Begin(unit, op)
+            | Aim::Undone(unit, op)
+            | Aim::Commit(Begun { unit, op, .. }) => {
                 Some(slot_of(spread::key_of(*unit, op).as_bytes()))
             }
             Aim::Watch(unit) => Some(slot_of(key_of(*unit, 0).as_bytes())),
@@ -114,6 +121,7 @@ impl Wish {
             Aim::Unit(unit, op) => op.requests(&keys_of(*unit)),
             Aim::Spread(unit, op) => op.requests(&spread::keys_of(*unit)),
             Aim::Begin(unit, op) => begun::requests(*unit, op),
+            Aim::Undone(unit, op) => undone::requests(*unit, op),
             Aim::Commit(_) => vec![vec![b"COMMIT".to_vec()]],
             Aim::Watch(unit) => vec![
                 vec![b"WATCH".to_vec(), key_of(*unit, 0).into()],
@@ -230,8 +238,7 @@ impl World {
         if self.plan.has_spread() {
             self.values += 1;
             let text = format!("{}.{}", client, self.values);
-            let may_begin = self.plan.has_begun();
-            if let Some(aim) = self.clients[client].next_spread(text.as_bytes(), may_begin) {
+            if let Some(aim) = self.clients[client].next_spread(&self.plan, text.as_bytes()) {
                 return Wish { aim, at: None };
             }
         }

@@ -115,6 +115,12 @@ fn replies_that_wait_without_end() {
     caught_saying::<World>("not-given-up", &Size::Any, expected, [2349]);
 }
 
+/// A seed whose connections undo what replies an error.
+#[test]
+fn what_an_error_undoes_stays_in_part() {
+    caught::<World>("undone-in-part", [651]);
+}
+
 /// A seed in which a node stops that has commands in line, and without a copy that acknowledges.
 #[test]
 fn a_stop_that_waits_for_each_command_in_line() {

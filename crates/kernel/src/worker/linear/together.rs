@@ -131,6 +131,9 @@ impl<'a, 'w, P: Program> Together<'a, 'w, P> {
         let (here, changes) = self.sort(writes, &mut scratch);
         self.keys.worker.spanning.keep_shard(scratch);
         if let Some(why) = self.undone_by(&replies, &changes) {
+            if planted::is(Planted::UndoneInPart) {
+                spanning::put_back(&mut self.keys.worker.shard, here, now);
+            }
             let undone = Changes::from([(body::UNDONE, Vec::new())]);
             return (vec![why], undone);
         }
