@@ -39,7 +39,7 @@ pub enum Planted {
     GatesOfWorker,
     /// Replies wait for copies without end. Planted there, too.
     NotGivenUp,
-    /// A node that stops, and has waited for others, waits again for what comes then.
+    /// A node that stops, and has waited for others, waits again for each later command.
     StopWaitsAgain,
     /// A copy keeps the epoch of the first chain that it was in.
     OldMarkKept,

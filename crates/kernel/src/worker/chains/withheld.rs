@@ -178,7 +178,7 @@ impl Withheld {
         }
     }
 
-    /// The node stops: gives up everything, and what comes from now on. Returns how many items that were.
+    /// The node stops: gives up everything, and all later items at once. Returns how many items that were.
     pub(super) fn give_up(&mut self) -> usize {
         self.is_over = true;
         let all: Vec<u64> = self.items.keys().copied().collect();
