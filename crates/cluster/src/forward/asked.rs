@@ -47,6 +47,8 @@ pub(super) struct Asked {
     pub(super) tries: u32,
     /// When it is given up; 0: it has not had to be sent again.
     pub(super) until_us: u64,
+    /// When it is given up, as its node has left the chains of its keys; 0: it has not.
+    pub(super) left_us: u64,
     /// The part of its reply that has arrived.
     pub(super) part: Vec<u8>,
     /// The other node has reported that it waits for data.

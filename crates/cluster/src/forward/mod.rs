@@ -16,9 +16,11 @@
 //!    again holds up those behind it.
 //! 4. The requests and bytes in flight to one node are bounded. Requests that wait for data there
 //!    do not count: each client has one at most.
-//! 5. A request whose client is gone is not sent again, and a node where it may wait is told.
+//! 5. A request does not wait for a node that has left the chains of its keys for more than 2 s.
+//! 6. A request whose client is gone is not sent again, and a node where it may wait is told.
 
 mod asked;
+mod left;
 #[cfg(test)]
 mod tests;
 mod toward;
@@ -30,11 +32,10 @@ use waits::{Over, Waiters};
 pub use waits::{Patience, error_of};
 
 use crate::figures::ForwardFigures;
-use crate::way::{CROSSNODE, Routing, Way, name_of};
+use crate::way::{CROSSNODE, Routing, Way};
 use rufous_base::limits::{FORWARD_PATIENCE_US, FORWARD_PAUSE_US, FORWARD_TRIES};
 use rufous_base::{ConnId, Now, Output};
 use rufous_kernel::Header;
-use rufous_kernel::planted::{self, Planted};
 use rufous_mapping::NodeNo;
 use rufous_wire::Bytes;
 use rufous_wire::message::{EndWaits, Replies, Requests};
@@ -96,6 +97,8 @@ pub struct Forwarding {
     news: u64,
     ordered: u64,
     wake_us: u64,
+    /// When requests at nodes that have left are looked at; 0: there are none.
+    left_due_us: u64,
     stops: bool,
     actions: VecDeque<Action>,
     figures: ForwardFigures,
@@ -133,7 +136,7 @@ impl Forwarding {
             let Some(toward) = self.nodes.get_mut(&no) else {
                 return self.act(Action::Refuse(no, of_none));
             };
-            if toward.was_given_up(reply.number) {
+            if toward.was_given_up(&reply) {
                 continue;
             }
             if reply.waits {
@@ -161,29 +164,6 @@ impl Forwarding {
         }
     }
 
-    /// The session with a node has ended. Its unanswered writes are in doubt; other requests are
-    /// sent again.
-    pub fn on_link_lost<R: Fn(NodeNo) -> bool>(
-        &mut self,
-        now: Now,
-        no: NodeNo,
-        routing: &Routing<'_, R>,
-    ) {
-        let all = self.nodes.get_mut(&no).map(Toward::take_all);
-        let again = planted::is(Planted::DoubtAskedAgain);
-        self.waiters.on_link_lost(no);
-        for (mut asked, was_sent) in all.into_iter().flatten() {
-            self.waiters.on_taken(&asked.request);
-            if was_sent && asked.request.writes && !again {
-                if asked.over != Some(Over::Gone) {
-                    self.fail_in_doubt(no, &asked, routing);
-                }
-            } else if self.goes_on(now, &mut asked) {
-                self.send_later(now, asked, 0, routing);
-            }
-        }
-    }
-
     /// A session has begun: a route may have opened.
     pub fn on_link_up(&mut self) {
         self.news += 1;
@@ -195,6 +175,7 @@ impl Forwarding {
     /// requests would go to the new node, and could be executed first.
     pub fn on_mapping<R: Fn(NodeNo) -> bool>(&mut self, routing: &Routing<'_, R>) {
         self.on_link_up();
+        self.look_for_left();
         let mut wrong = BTreeSet::new();
         for (no, toward) in &self.nodes {
             let all = toward.all().map(|asked| &asked.request);
@@ -214,6 +195,7 @@ impl Forwarding {
         if !self.returned.is_empty() {
             self.take_back(now, routing);
         }
+        self.look_at_left(now, routing);
         if std::mem::take(&mut self.look) {
             self.send_again(now, routing);
         }
@@ -260,7 +242,7 @@ impl Forwarding {
                 given_up += 1;
                 self.waiters.on_taken(&asked.request);
                 if was_sent && asked.request.writes {
-                    self.fail_in_doubt(no, &asked, routing);
+                    self.fail_in_doubt(no, &asked, (left::ENDED, routing));
                 } else {
                     self.fail(&asked, STOPPING.into());
                 }
@@ -337,6 +319,7 @@ impl Forwarding {
             round: 0,
             tries: 0,
             until_us: 0,
+            left_us: 0,
             part: Vec::new(),
             waits: false,
             over: None,
@@ -380,16 +363,6 @@ impl Forwarding {
         if self.goes_on(now, &mut asked) {
             self.send_later(now, asked, epoch, routing);
         }
-    }
-
-    fn fail_in_doubt<R>(&mut self, no: NodeNo, asked: &Asked, routing: &Routing<'_, R>) {
-        self.figures.in_doubt += 1;
-        let name = name_of(routing.mapping, no);
-        let why = format!(
-            "UNKNOWNRESULT The connection to node {name}, which has the key, ended before its \
-             reply came: it is not known whether this was done"
-        );
-        self.fail(asked, why);
     }
 
     /// Sends a request again when there is a reason to. `epoch`: that of the mapping by which it

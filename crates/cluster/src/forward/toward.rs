@@ -2,7 +2,7 @@
 
 use super::{Asked, MAX_BYTES, MAX_UNDER_WAY};
 use rufous_wire::message::{Reply, Request, Requests};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Requests and bytes in one message, about.
 const FULL: (usize, usize) = (1024, 256 << 10);
@@ -22,6 +22,8 @@ pub(super) struct Toward {
     blocked: usize,
     /// Requests before this one were given up: their replies may still arrive.
     given_up: u64,
+    /// Likewise, of single requests.
+    left: BTreeSet<u64>,
     /// Rises when a request was not executed: see [`Requests::round`].
     round: u64,
 }
@@ -47,6 +49,10 @@ impl Toward {
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Asked> {
         self.asked.values()
+    }
+
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = (&u64, &mut Asked)> {
+        self.asked.iter_mut()
     }
 
     /// Adds a request: it is sent at the end of the turn. Returns its number.
@@ -88,7 +94,11 @@ impl Toward {
 
     /// Takes the request of a reply.
     pub(super) fn take(&mut self, reply: &Reply) -> Option<Asked> {
-        let asked = self.asked.remove(&reply.number)?;
+        self.remove(reply.number)
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Asked> {
+        let asked = self.asked.remove(&number)?;
         if asked.waits {
             self.blocked -= 1;
         } else {
@@ -104,14 +114,31 @@ impl Toward {
         all
     }
 
-    pub(super) fn was_given_up(&self, number: u64) -> bool {
-        number < self.given_up
+    /// Gives up a request that was sent; the session goes on.
+    pub(super) fn leave(&mut self, number: u64) -> Option<Asked> {
+        let unsent = self.next - self.outbox.len() as u64;
+        if number >= unsent {
+            return None;
+        }
+        self.left.insert(number);
+        self.remove(number)
+    }
+
+    /// Whether this is a reply, or a part of one, to a request that was given up.
+    pub(super) fn was_given_up(&mut self, reply: &Reply) -> bool {
+        let has_left = if reply.more || reply.waits {
+            self.left.contains(&reply.number)
+        } else {
+            self.left.remove(&reply.number)
+        };
+        has_left || reply.number < self.given_up
     }
 
     /// Takes all requests, in order, and whether each was sent.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = (Asked, bool)> + use<> {
         let unsent = self.next - self.outbox.len() as u64;
         self.outbox.clear();
+        self.left.clear();
         (self.bytes, self.blocked) = (0, 0);
         let all = std::mem::take(&mut self.asked).into_iter();
         all.map(move |(number, asked)| (asked, number < unsent))

@@ -162,7 +162,7 @@ impl<P: Program> Worker<P> {
         let ails = self.commit.ails();
         if let Some(chains) = &mut self.chains {
             chains.on_trouble(ails.clone());
-            if chains.has_left() {
+            if self.commit.hangs() && chains.has_left() {
                 self.commit.on_left(&mut self.out);
                 self.carry_out(now);
             }

@@ -41,10 +41,15 @@ impl Commit {
         self.stall.on_look(now, waits, logged);
     }
 
-    /// No chain names this node any more. If its disk does not answer, it may never do so: what waits for the log
+    /// Whether the disk does not answer.
+    pub(in crate::worker) fn hangs(&self) -> bool {
+        self.stall.is_long()
+    }
+
+    /// No chain names this node any more, and its disk does not answer. It may never do so: what waits for the log
     /// is given up, as its outcome is at other nodes.
     pub(in crate::worker) fn on_left(&mut self, out: &mut Out) {
-        if !self.stall.is_long() || planted::is(Planted::HungLogAwaited) {
+        if planted::is(Planted::HungLogAwaited) {
             return;
         }
         let is_news = std::mem::replace(&mut self.stall.given_up, self.told) < self.told;

@@ -316,7 +316,9 @@ fn what_waits_for_a_disk_that_does_not_answer_is_given_up_once_no_chain_names_th
     let left = |rig: &mut Rig, us: u64| {
         rig.now.mono_us += us;
         rig.commit.look_at_stall(rig.now);
-        rig.commit.on_left(&mut rig.out);
+        if rig.commit.hangs() {
+            rig.commit.on_left(&mut rig.out);
+        }
         rig.carry_out();
     };
     left(&mut rig, 0);

@@ -18,10 +18,16 @@ use std::sync::Arc;
 
 /// How often workers are asked.
 const MOST_ROUNDS: u32 = 6;
-/// The pause before the next question where keys could not be read; twice as long each time.
+/// The same of long replies, of which a transaction that takes its keys has no room for:
+const MOST_LONG_ROUNDS: u32 = 60;
+/// of so many bytes or more.
+const LONG: usize = 4 << 20;
+/// The pause before the next question where keys could not be read; twice as long each time,
 const PAUSE_US: u64 = 500;
+/// so many times.
+const LONGER: u32 = 6;
 /// How long an answer may take.
-const ANSWER_US: u64 = 200_000;
+const ANSWER_US: u64 = 1_000_000;
 
 /// What one worker is asked.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +78,17 @@ pub(super) enum Next {
 pub(super) struct Reads {
     open: BTreeMap<TxnId, Read>,
     due: BTreeSet<(u64, TxnId)>,
+}
+
+impl Read {
+    fn most_rounds(&self) -> u32 {
+        let bytes: usize = self.parts.values().map(|part| part.told.len()).sum();
+        if bytes < LONG {
+            MOST_ROUNDS
+        } else {
+            MOST_LONG_ROUNDS
+        }
+    }
 }
 
 impl Reads {
@@ -168,11 +185,11 @@ impl Reads {
             let told = read.parts.values().flat_map(|part| part.told.iter());
             return Some(Next::Done(read.header, told.copied().collect()));
         }
-        if read.rounds >= MOST_ROUNDS {
+        if read.rounds >= read.most_rounds() {
             return Some(Next::Take(read));
         }
         if read.is_busy {
-            let pause_us = PAUSE_US << read.rounds;
+            let pause_us = PAUSE_US << read.rounds.min(LONGER);
             self.keep(id, now.mono_us + pause_us, read);
             return None;
         }
@@ -292,6 +309,18 @@ mod tests {
             assert_eq!(matches!(next, Some(Next::Take(_))), is_last, "{round}");
         }
         assert!(reads.is_empty() && reads.wake_us().is_none());
+    }
+
+    #[test]
+    fn a_long_read_is_tried_more_often() {
+        let mut reads = begun(&[3, 9]);
+        let long = "a".repeat(LONG);
+        for round in 1..=u64::from(MOST_LONG_ROUNDS) {
+            assert!(hear(&mut reads, 3, round, &long).is_none());
+            let next = hear(&mut reads, 9, 90, "b");
+            let is_last = round == u64::from(MOST_LONG_ROUNDS);
+            assert_eq!(matches!(next, Some(Next::Take(_))), is_last, "{round}");
+        }
     }
 
     #[test]
