@@ -97,8 +97,8 @@ pub struct Forwarding {
     news: u64,
     ordered: u64,
     wake_us: u64,
-    /// When requests at nodes that have left are looked at; 0: there are none.
-    left_due_us: u64,
+    /// When requests at nodes that have left are looked at, if there are any.
+    left_due_us: Option<u64>,
     stops: bool,
     actions: VecDeque<Action>,
     figures: ForwardFigures,

@@ -1,6 +1,7 @@
 //! One worker of node 0 of three: its requests for the others, with messages that are taken from
 //! its actions and replies that are written by hand.
 
+mod left;
 mod waits;
 
 use super::*;
@@ -392,31 +393,6 @@ fn a_key_that_moves_on_and_on_is_given_up_after_some_attempts() {
     assert_eq!(attempts, FORWARD_TRIES + 1);
     assert_eq!(rig.seen().last().expect("an answer"), "1.0 fails TRYAGAIN");
     assert_eq!(rig.now.mono_us, 0, "without any pause");
-}
-
-#[test]
-fn a_moved_slot_holds_up_its_connections_and_may_move_here() {
-    let mut rig = Rig::new();
-    rig.push(1, 0, true);
-    rig.push(1, 1, true);
-    rig.push(2, 0, false);
-    rig.turn();
-    rig.move_all(NodeNo(0));
-    assert_eq!(rig.seen(), ["1 held up", "2 held up"], "each once");
-    rig.not_here(ONE, 0, rig.mapping.epoch);
-    assert_eq!(rig.seen(), ["1 held up"]);
-    rig.wait(FORWARD_PAUSE_US * 2);
-    rig.turn();
-    assert_eq!(rig.seen(), ["1.0 runs 1.0"]);
-    // Before it ran the slot moved on. The attempts so far still count.
-    rig.move_all(TWO);
-    let back = rig.request(1, 0, true);
-    rig.call(|machine, _, _| machine.on_returned(back));
-    rig.seen();
-    rig.sent();
-    rig.wait(FORWARD_PATIENCE_US);
-    rig.turn();
-    assert_eq!(rig.seen(), ["1 held up", "1.0 fails TRYAGAIN"]);
 }
 
 #[test]

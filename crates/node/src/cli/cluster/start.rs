@@ -418,7 +418,8 @@ impl Running {
         }
         text.push('\n');
         text.push_str(&Agreeing::text(&self.layout));
-        let ports = self.layout.ports(1);
+        let first = self.nodes.keys().next().copied().unwrap_or(1);
+        let ports = self.layout.ports(first);
         let (folder, plain, clients) = (self.layout.folder.display(), ports.plain, ports.clients);
         let _ = write!(
             text,

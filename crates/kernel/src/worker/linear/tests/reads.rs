@@ -160,7 +160,7 @@ fn a_read_without_an_answer_takes_its_keys() {
             continue;
         }
         pair.letters.clear();
-        pair.wait(199_000);
+        pair.wait(999_000);
         assert!(pair.letters.is_empty() && pair.ended.is_empty());
         pair.wait(1_000);
         pair.deliver_all();
