@@ -22,8 +22,9 @@ impl Forwarding {
     ) {
         let all = self.nodes.get_mut(&no).map(super::Toward::take_all);
         self.waiters.on_link_lost(no);
-        for unanswered in all.into_iter().flatten() {
-            self.lose(now, (no, ENDED), unanswered, routing);
+        for (asked, was_sent) in all.into_iter().flatten() {
+            let why = was_sent.then_some(ENDED);
+            self.lose(now, no, Unanswered { asked, why }, routing);
         }
     }
 
@@ -71,27 +72,27 @@ impl Forwarding {
         for (no, number) in overdue {
             let toward = self.nodes.get_mut(&no);
             if let Some(asked) = toward.and_then(|toward| toward.leave(number)) {
-                self.lose(now, (no, LEFT), (asked, true), routing);
+                let why = Some(LEFT);
+                self.lose(now, no, Unanswered { asked, why }, routing);
             }
         }
     }
 
-    /// A request has no reply, and will have none from this node, for this reason.
     fn lose<R: Fn(NodeNo) -> bool>(
         &mut self,
         now: Now,
-        (no, why): (NodeNo, Why),
-        (mut asked, was_sent): (Asked, bool),
+        no: NodeNo,
+        unanswered: Unanswered,
         routing: &Routing<'_, R>,
     ) {
+        let Unanswered { mut asked, why } = unanswered;
         self.waiters.on_taken(&asked.request);
         let again = planted::is(Planted::DoubtAskedAgain);
-        if was_sent && asked.request.writes && !again {
-            if asked.over != Some(Over::Gone) {
-                self.fail_in_doubt(no, &asked, (why, routing));
-            }
-        } else if self.goes_on(now, &mut asked) {
-            self.send_later(now, asked, 0, routing);
+        match why.filter(|_| asked.request.writes && !again) {
+            Some(_) if asked.over == Some(Over::Gone) => {}
+            Some(why) => self.fail_in_doubt(no, &asked, (why, routing)),
+            None if self.goes_on(now, &mut asked) => self.send_later(now, asked, 0, routing),
+            None => {}
         }
     }
 
@@ -109,6 +110,13 @@ impl Forwarding {
         );
         self.act(Action::Fail(asked.request.header, why));
     }
+}
+
+/// A request that has no reply, and will have none from its node.
+struct Unanswered {
+    asked: Asked,
+    /// Why it is not known whether it was done; `None`: it was not sent.
+    why: Option<Why>,
 }
 
 /// What an error says before and behind the node's name.
