@@ -132,8 +132,8 @@ pub enum Planted {
     ReadOnce,
     /// What an error undoes stays at the slot that has executed the commands.
     UndoneInPart,
-    /// Replies wait for a disk that does not answer, also where no chain names the node any more.
-    HungLogAwaited,
+    /// Replies of a node that has left the chains of their keys are awaited without end, by it and by others.
+    LeftAwaited,
 }
 
 #[cfg(feature = "planted-faults")]

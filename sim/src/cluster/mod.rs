@@ -148,7 +148,7 @@ impl Scenario for World {
             Fault::Kernel(Planted::LettersNotRepeated),
             Fault::Kernel(Planted::ReadOnce),
             Fault::Kernel(Planted::UndoneInPart),
-            Fault::Kernel(Planted::HungLogAwaited),
+            Fault::Kernel(Planted::LeftAwaited),
             Fault::Kernel(Planted::ConditionsNotChecked),
             Fault::Kernel(Planted::ValuesNotGathered),
             Fault::Kernel(Planted::ChangesNotMade),

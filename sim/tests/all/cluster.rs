@@ -130,9 +130,9 @@ fn a_stop_that_waits_for_each_command_in_line() {
 
 /// A seed in which a disk hangs at a node that is replaced.
 #[test]
-fn replies_that_wait_for_a_log_that_hangs() {
+fn replies_of_nodes_that_have_left_and_hang() {
     let expected = "waits at a healthy node";
-    caught_saying::<World>("hung-log-awaited", &Size::Any, expected, [2325]);
+    caught_saying::<World>("left-awaited", &Size::Any, expected, [2325]);
 }
 
 /// A seed in which a disk hangs at a node that is not replaced, and later others.

@@ -40,7 +40,8 @@ impl Forwarding {
         now: Now,
         routing: &Routing<'_, R>,
     ) {
-        if self.left_due_us.is_some_and(|due_us| now.mono_us >= due_us) {
+        let is_due = self.left_due_us.is_some_and(|due_us| now.mono_us >= due_us);
+        if is_due && !planted::is(Planted::LeftAwaited) {
             self.give_up_left(now, routing);
         }
     }

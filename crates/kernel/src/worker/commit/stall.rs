@@ -49,7 +49,7 @@ impl Commit {
     /// No chain names this node any more, and its disk does not answer. It may never do so: what waits for the log
     /// is given up, as its outcome is at other nodes.
     pub(in crate::worker) fn on_left(&mut self, out: &mut Out) {
-        if planted::is(Planted::HungLogAwaited) {
+        if planted::is(Planted::LeftAwaited) {
             return;
         }
         let is_news = std::mem::replace(&mut self.stall.given_up, self.told) < self.told;
