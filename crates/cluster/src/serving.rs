@@ -197,8 +197,8 @@ impl Serving {
     /// Replies that wait may not be in the log, and their turn is over: their senders take these
     /// requests to be in doubt.
     pub fn on_replies_lost(&mut self) {
-        let nodes = self.ready.keys();
-        let refused = nodes.map(|no| Action::Refuse(*no, "replies that were lost here"));
+        let lost = self.ready.iter().filter(|(_, lines)| lines.wait());
+        let refused = lost.map(|(no, _)| Action::Refuse(*no, "replies that were lost here"));
         self.actions.extend(refused);
     }
 }

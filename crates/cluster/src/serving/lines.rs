@@ -93,6 +93,11 @@ impl Lines {
         self.free.is_empty() && self.logged.is_empty() && self.passed.is_empty()
     }
 
+    /// Whether any of them waits for what it tells to be committed.
+    pub(super) fn wait(&self) -> bool {
+        !(self.logged.is_empty() && self.passed.is_empty())
+    }
+
     /// Whether the next part of a reply is made as it is sent.
     pub(super) fn makes(&self) -> bool {
         let firsts = [&self.free, &self.logged, &self.passed].map(VecDeque::front);

@@ -272,6 +272,20 @@ fn lost_replies_end_the_sessions_that_wait_for_them() {
 }
 
 #[test]
+fn a_session_with_refusals_alone_goes_on_where_replies_are_lost() {
+    let mut rig = Rig::new();
+    rig.requests(ONE, 0, (1, 1), 0);
+    let asker = rig.take();
+    assert!(rig.machine.on_routed(&asker, true));
+    rig.machine.on_moved(&asker);
+    rig.machine.on_replies_lost();
+    rig.actions();
+    assert_eq!(rig.refused, []);
+    let told = Some((0, vec!["1 not here".to_owned()]));
+    assert_eq!(rig.sent_at(ONE, (0, 0)), told);
+}
+
+#[test]
 fn a_long_reply_goes_in_parts() {
     let mut rig = Rig::new();
     rig.requests(ONE, 0, (1, 2), 0);

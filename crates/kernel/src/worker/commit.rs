@@ -463,9 +463,7 @@ impl Commit {
         if let Some(trouble) = self.troubles.get(&self.id) {
             return Some(format!("its log cannot be written: {}", trouble.text));
         }
-        self.stall
-            .is_long()
-            .then(|| "its disk does not answer".to_owned())
+        self.hangs().then(|| "its disk does not answer".to_owned())
     }
 
     pub(super) fn is_in_trouble(&self) -> bool {

@@ -269,7 +269,7 @@ pub(super) fn is_free<P: Program>(worker: &Worker<P>, key: &[u8]) -> bool {
 
 /// The limit of what the slots of a transaction tell: each one on the way to the client keeps it until the transaction is
 /// over.
-const MOST_TOLD: usize = 4 << 20;
+pub(super) const MOST_TOLD: usize = 4 << 20;
 /// A reply that is not longer is always told.
 const SHORT: usize = 128;
 const TOO_LONG: &[u8] = b"-ERR values of keys of other nodes are copied for a transaction, 4194304 bytes at a time: the command was not executed\r\n";

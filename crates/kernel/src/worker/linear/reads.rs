@@ -9,6 +9,7 @@
 //!
 //! A read that finds no such instant within a few times, or has no answer, becomes a transaction that takes its keys.
 
+use super::keys::MOST_TOLD;
 use crate::batch::Header;
 use crate::planted::{self, Planted};
 use rufous_base::Now;
@@ -18,10 +19,8 @@ use std::sync::Arc;
 
 /// How often workers are asked.
 const MOST_ROUNDS: u32 = 6;
-/// The same of long replies, of which a transaction that takes its keys has no room for:
+/// The same of replies that have [`MOST_TOLD`] bytes or more: a transaction that takes its keys has no room for them.
 const MOST_LONG_ROUNDS: u32 = 60;
-/// of so many bytes or more.
-const LONG: usize = 4 << 20;
 /// The pause before the next question where keys could not be read; twice as long each time,
 const PAUSE_US: u64 = 500;
 /// so many times.
@@ -83,7 +82,7 @@ pub(super) struct Reads {
 impl Read {
     fn most_rounds(&self) -> u32 {
         let bytes: usize = self.parts.values().map(|part| part.told.len()).sum();
-        if bytes < LONG {
+        if bytes < MOST_TOLD {
             MOST_ROUNDS
         } else {
             MOST_LONG_ROUNDS
@@ -314,7 +313,7 @@ mod tests {
     #[test]
     fn a_long_read_is_tried_more_often() {
         let mut reads = begun(&[3, 9]);
-        let long = "a".repeat(LONG);
+        let long = "a".repeat(MOST_TOLD);
         for round in 1..=u64::from(MOST_LONG_ROUNDS) {
             assert!(hear(&mut reads, 3, round, &long).is_none());
             let next = hear(&mut reads, 9, 90, "b");
