@@ -13,7 +13,7 @@
 //! 3. If it has all members that the ring wants, it takes the ring's order, and surplus members
 //!    leave; a surplus head first becomes the last member, which leaves when it has reported that
 //!    no client waits for its writes. A draining node stays a member without slots until it stops, so
-//!    that requests of its clients are forwarded.
+//!    that requests of its clients are forwarded; one that was only silent becomes one again.
 //! 4. A node that the ring wants and the chain lacks becomes its learner, if that node does not
 //!    learn too many slots already, was a member in the epoch before, and the members and it hear
 //!    one another: heads wait for its leases.
@@ -182,15 +182,20 @@ fn admit(next: &mut Mapping, seen: &Seen) -> bool {
     let known: BTreeSet<_> = next.members.values().map(|member| member.id).collect();
     for (id, node) in seen.alive.iter().filter(|(id, _)| !known.contains(*id)) {
         let full = next.members.len() >= MAX_MEMBERS || next.next == u16::MAX;
-        // A draining node that is no member has finished its drain.
-        if full || node.drains || node.id != *id || node.check().is_err() {
+        if full || node.id != *id || node.check().is_err() {
+            continue;
+        }
+        // It had drained, was silent and goes on: a member without slots again. The slots need an owner.
+        if node.drains && next.ring.is_empty() {
             continue;
         }
         let no = NodeNo(next.next);
         next.next += 1;
         next.members.insert(no, node.clone());
         changed = true;
-        next.ring.join(no, node.weight, &node.zone);
+        if !node.drains {
+            next.ring.join(no, node.weight, &node.zone);
+        }
     }
     for no in &seen.draining {
         if let Some(member) = next.members.get_mut(no) {

@@ -120,9 +120,38 @@ mod tests {
         let stopped = seen.alive.remove(&node(2).id).expect("alive");
         settle(&mut mapping, &mut seen);
         assert_eq!(mapping.members.len(), 2);
-        // Registered again before it has ended: it does not come in.
+        // It was only silent, and goes on: a member without slots, under another number.
         seen.alive.insert(stopped.id, stopped);
-        assert_eq!(next(&mapping, &seen, &Limits::default()), None);
+        settle(&mut mapping, &mut seen);
+        assert_eq!(mapping.number_of(node(2).id), Some(NodeNo(3)));
+        assert!(mapping.members[&NodeNo(3)].drains);
+        assert!(!mapping.ring.has(NodeNo(3)) && !mapping.chains.name(NodeNo(3)));
+        // It is silent once more, and the drain is withdrawn before the others hear it again.
+        let stopped = seen.alive.remove(&node(2).id).expect("alive");
+        settle(&mut mapping, &mut seen);
+        assert_eq!(mapping.number_of(node(2).id), None);
+        let stays = Member {
+            drains: false,
+            ..stopped
+        };
+        seen.alive.insert(stays.id, stays);
+        settle(&mut mapping, &mut seen);
+        assert!(slots_of(&mapping, 4) > 0 && mapping.members.len() == 3);
+    }
+
+    #[test]
+    fn who_drains_does_not_begin_a_cluster() {
+        let mut seen = Seen::default();
+        seen.alive.insert(node(0).id, node(0));
+        says(&mut seen, 0, |node| node.drains = true);
+        let empty = Mapping::new(2);
+        assert_eq!(next(&empty, &seen, &Limits::default()), None);
+        // It is a member when another one has the slots.
+        seen.alive.insert(node(1).id, node(1));
+        let mut mapping = empty;
+        settle(&mut mapping, &mut seen);
+        assert!(mapping.members.len() == 2 && slots_of(&mapping, 0) == SLOTS);
+        assert_eq!(mapping.number_of(node(1).id), Some(NodeNo(0)));
     }
 
     #[test]

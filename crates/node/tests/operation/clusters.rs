@@ -29,7 +29,7 @@ pub(crate) fn free_ports() -> u16 {
 }
 
 /// How far the port for metrics is above that for clients.
-const ADMIN: u16 = 15_000;
+pub(crate) const ADMIN: u16 = 15_000;
 
 impl Running {
     pub(crate) fn start(nodes: u16) -> Self {

@@ -8,6 +8,7 @@
 //! - `clusters`: several nodes on this machine
 //! - `joining`: nodes have their data and keyspaces before they take their place
 //! - `forgotten`: a node that is gone for good is removed
+//! - `silent`: a node that has drained, and is silent for a while
 //! - `through_etcd`: those that agree through a real etcd
 
 mod backup;
@@ -19,5 +20,6 @@ mod program;
 mod running;
 mod secrets;
 mod settings;
+mod silent;
 mod through_etcd;
 mod tls;

@@ -24,6 +24,8 @@ struct Inner {
     went_back: bool,
     /// All slots have had all their copies once, including those of this incarnation of the node.
     was_whole: bool,
+    /// The mapping has no member that is this node.
+    is_out: bool,
     /// Members that are gone for good, as operators have said at this node.
     forgets: BTreeSet<NodeId>,
 }
@@ -31,6 +33,9 @@ struct Inner {
 /// Why a node has no mapping whose coordinator was restored.
 const WENT_BACK: &str =
     "the coordinator was restored to an earlier mapping than the last one that this node knows";
+
+/// Why a node is not ready that others have removed.
+const REMOVED: &str = "the others have removed the node, which had drained and was silent; it joins again by itself once it reaches the coordinator";
 
 impl About {
     /// Sets the announcement of a starting node.
@@ -110,14 +115,16 @@ impl About {
         let mut status = Status::of(mapping, &made_of.1, is_current);
         status.went_back = went_back;
         let mut inner = self.lock();
-        let own = inner.member.as_ref().is_some_and(|own| {
-            let known = status
-                .nodes
-                .iter()
-                .find(|node| node.id == own.id.to_string());
-            known.is_some_and(|known| known.incarnation == own.incarnation && known.is_alive)
+        let own = inner.member.as_ref();
+        let known = own.filter(|own| mapping.number_of(own.id).is_some());
+        let is_out = own.is_some() && known.is_none();
+        let is_known = known.is_some_and(|own| {
+            let id = own.id.to_string();
+            let mut nodes = status.nodes.iter();
+            nodes.any(|node| node.id == id && node.incarnation == own.incarnation && node.is_alive)
         });
-        inner.was_whole |= own && status.is_whole();
+        inner.was_whole |= is_known && status.is_whole();
+        inner.is_out = is_out;
         inner.status = Some(Arc::new(status));
         inner.made_of = made_of;
     }
@@ -133,8 +140,8 @@ impl About {
 
     /// Why the node is not ready, if it is not: from its start until all slots have had all their
     /// copies once, so that a rolling restart never stops the last copy. Not later: the loss of
-    /// another node does not make this one less ready. While it serves no lattice key, or its log cannot
-    /// be written, it is not ready either.
+    /// another node does not make this one less ready. While it serves no lattice key, its log cannot
+    /// be written, or the others have removed it, it is not ready either.
     pub fn not_ready(&self) -> Option<String> {
         let inner = self.lock();
         let Health { ails, waits, .. } = &inner.health;
@@ -142,6 +149,7 @@ impl About {
             return Some(format!("the node takes no writes: {why}"));
         }
         match &inner.status {
+            _ if inner.was_whole && inner.is_out => Some(REMOVED.to_owned()),
             _ if inner.was_whole => {
                 let waits = waits.as_ref();
                 waits.map(|why| format!("lattice keys are not served: {why}"))
@@ -196,6 +204,25 @@ mod tests {
         assert_eq!(about.not_ready(), None);
         about.see(&two, alive(&[1]), true);
         assert_eq!(about.not_ready(), None, "it is ready as before");
+    }
+
+    #[test]
+    fn not_ready_while_the_others_have_removed_it() {
+        let about = About::default();
+        about.begin(member(1));
+        about.see(&mapping(&[1, 2], 2), alive(&[1, 2]), true);
+        assert_eq!(about.not_ready(), None);
+        let mut epoch = 1;
+        let mut see = |ids: &[u8]| {
+            epoch += 1;
+            let mut others = mapping(ids, 1);
+            others.epoch = epoch;
+            about.see(&others, alive(ids), true);
+            about.not_ready()
+        };
+        let why = see(&[2, 3]).expect("not now");
+        assert!(why.contains("removed"), "{why}");
+        assert_eq!(see(&[1, 2, 3]), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::command::SessionCommand;
 use crate::front::session::Session;
 use rufous_command::{Failure, Flags, Reply, Spec};
 use rufous_mapping::ring::MAX_WEIGHT;
-use rufous_mapping::{Member, NodeId, NodeNo};
+use rufous_mapping::{Member, NodeNo};
 
 /// Words of a preview: those of a hundred nodes.
 const MOST_PREVIEWED: usize = 202;
@@ -60,10 +60,6 @@ pub(super) static DRAIN: SessionCommand = SessionCommand {
         let others = |own| known.mapping.ring.members().keys().any(|no| *no != own);
         if drains && !known.own.is_some_and(others) {
             return Err("ERR no other node can take the slots".into());
-        }
-        let id = NodeId(known.id);
-        if !drains && known.mapping.number_of(id).is_none() {
-            return Err("ERR the node is no longer a member of the cluster: restart it".into());
         }
         say(session, reply, |member| member.drains = drains)
     },
