@@ -1,6 +1,8 @@
 //! What workers report of this node's health, for its announcement: the nodes that they hear, logs
-//! that cannot be written, lattice keys that are not served, and slots that are not.
+//! that cannot be written, lattice keys that are not served, and slots that are not. And which
+//! workers report nothing any more.
 
+use crate::standing::Standing;
 use rufous_base::limits::LEASE_US;
 use rufous_mapping::planner::Health;
 use rufous_mapping::{Mapping, NodeId, NodeNo};
@@ -32,6 +34,7 @@ struct Reported {
     unserved: BTreeMap<u16, Unserved>,
     /// Members that cannot take writes, as they announce, and why.
     ailing: BTreeMap<NodeNo, String>,
+    standing: Standing,
 }
 
 /// Slots of which this node is the head and that a worker does not serve.
@@ -61,6 +64,22 @@ impl Board {
     /// Nodes whose process has ended, with the start that had it, as far as this node knows.
     pub fn ended(&self) -> BTreeMap<NodeNo, u64> {
         self.lock().gone.clone()
+    }
+
+    /// A worker takes turns: it tells so at every tick.
+    pub fn turns(&self, worker: u16) {
+        self.lock().standing.on_turn(worker);
+    }
+
+    /// Looks for workers that take none. The thread that announces the node's health calls this all
+    /// the time, by its own clock.
+    pub fn look(&self, now_us: u64) {
+        self.lock().standing.on_look(now_us);
+    }
+
+    /// How often a worker has begun to stand still.
+    pub fn stood_still(&self) -> u64 {
+        self.lock().standing.times()
     }
 
     /// Why a worker cannot take writes, if it cannot.
@@ -133,6 +152,8 @@ impl Board {
     pub fn known(&self) -> Health {
         let reported = self.lock();
         let ails = reported.ails.iter().next();
+        let ails = ails.map(|(worker, why)| (*worker, why.as_str()));
+        let ails = ails.or_else(|| reported.standing.ails());
         let hears = reported.hears.values().flatten();
         Health {
             ails: ails.map(|(worker, why)| format!("worker {worker}: {why}")),
@@ -174,6 +195,29 @@ mod tests {
         // It begins again.
         board.unserved(0, 12 + UNSERVED_US, 9);
         assert_eq!(board.known().unserved, 1);
+    }
+
+    #[test]
+    fn a_worker_that_takes_no_turns_is_a_reason() {
+        let board = Board::default();
+        let look = |from: u64, turn: &[u16]| {
+            for n in from..from + 10 {
+                turn.iter().for_each(|worker| board.turns(*worker));
+                board.look(n * 250_000);
+            }
+            board.known().ails
+        };
+        assert_eq!(look(0, &[0, 1]), None);
+        let ails = look(10, &[0]).expect("a reason");
+        assert!(ails.starts_with("worker 1: it stands still"), "{ails}");
+        // What a worker says itself comes first.
+        board.ails(1, Some("no space".into()));
+        assert_eq!(board.known().ails.as_deref(), Some("worker 1: no space"));
+        board.ails(1, None);
+        look(20, &[0, 1]);
+        look(30, &[0, 1]);
+        assert_eq!(look(40, &[0, 1]), None);
+        assert_eq!(board.stood_still(), 1);
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! | [`composing`] | transactions over slots: what slots execute, and the client's reply |
 //! | [`links`] | sessions of one worker with other nodes |
 //! | [`peer`] | messages between workers about sessions, and what links pass on |
-//! | [`common`] | what all workers of a node share: [`rooms`], bytes that wait for each node; [`reports`], progress of learners; [`health`], the nodes that it hears, and disks that fail |
+//! | [`common`] | what all workers of a node share: [`rooms`], bytes that wait for each node; [`reports`], progress of learners; [`health`], the nodes that it hears, disks that fail, and (`standing`) workers that stand still |
 //! | [`way`] | which nodes a request goes to |
 //! | [`damage`] | slots that need the operator |
 //! | [`alike`] | writes of several slots as one message |
@@ -33,4 +33,5 @@ pub mod reports;
 pub mod rooms;
 pub mod serving;
 pub mod splitting;
+mod standing;
 pub mod way;

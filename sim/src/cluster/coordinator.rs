@@ -5,6 +5,7 @@ use super::lasting::heard_health;
 use super::node::Power;
 use super::plan::KEYS;
 use super::world::{What, World};
+use crate::engine::Fault;
 use crate::engine::random::Random;
 use crate::node::plan::Mode;
 use rufous_base::limits::SLOTS;
@@ -201,8 +202,14 @@ impl World {
             .shared
             .as_ref()
             .and_then(|shared| shared.cluster.as_ref());
+        let mut stood_still = false;
         if let Some(cluster) = cluster {
-            let health = heard_health(self.fault, cluster.common.health.known());
+            let board = &cluster.common.health;
+            if self.fault != Fault::WorkersNotSeen {
+                board.look(found.clock(self.engine.now_us));
+            }
+            stood_still = board.stood_still() > 0;
+            let health = heard_health(self.fault, board.known());
             let about = encode_announcement(&found.member(), &health);
             coordinator.health.insert(found.id, decode_health(&about));
         }
@@ -227,6 +234,9 @@ impl World {
             if !report.slots.is_empty() {
                 coordinator.held.hear(no, report);
             }
+        }
+        if stood_still {
+            self.reach("a worker stood still");
         }
     }
 

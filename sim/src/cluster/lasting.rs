@@ -1,12 +1,13 @@
 //! One fault that lasts, and nothing else: while it does, clients at healthy nodes are answered.
-//! Every eighth seed has one.
+//! Every eighth seed has one, and another one in 32.
 
-use super::node::Power;
+use super::node::{Node, Power};
 use super::plan::Plan;
 use super::wishes::Wish;
-use super::world::World;
+use super::world::{TROUBLES_US, World};
 use crate::engine::Fault;
 use crate::node::plan::Mode;
+use crate::node::seat::Seat;
 use rufous_mapping::planner::Health;
 
 /// The fault, at the first node or between the first two.
@@ -26,6 +27,8 @@ pub(super) enum Lasting {
     Stranger,
     /// Its disk answers no request, and it is not replaced: the coordinator is away.
     Kept,
+    /// One of its workers does nothing.
+    Still,
 }
 
 const ALL: [Lasting; 7] = [
@@ -54,6 +57,9 @@ const KEPT_LIMIT_US: u64 = 11_500_000;
 impl Lasting {
     /// Of which plan is made of this seed.
     fn of(seed: u64) -> Option<Self> {
+        if seed % 32 == 3 {
+            return Some(Self::Still);
+        }
         (seed % 8 == 5).then(|| ALL[(seed / 8) as usize % ALL.len()])
     }
 
@@ -89,6 +95,10 @@ impl Plan {
             Lasting::Stranger => self.workers.len() - 1,
             _ => self.workers.len(),
         };
+        if lasting == Lasting::Still {
+            // The others keep up its sessions.
+            self.workers[0] = self.workers[0].max(4);
+        }
         if lasting.is_of_disk() && self.mode == Mode::Off {
             self.mode = Mode::Always;
         }
@@ -141,6 +151,7 @@ impl World {
                 let found = &mut self.nodes[sick];
                 found.paused_until_us = self.engine.now_us + 1_000_000;
             }
+            Lasting::Still => self.nodes[sick].stand_still(TROUBLES_US + self.plan.trouble_us),
             Lasting::Stranger => {
                 let both = (self.plan.seed / 64).is_multiple_of(2);
                 for other in 0..sick {
@@ -229,6 +240,25 @@ impl World {
                 self.clients[client].describe()
             );
             self.fail(what);
+        }
+    }
+}
+
+impl Node {
+    /// Of its workers the one that stands still has the fewest sessions with nodes: others would miss
+    /// those.
+    fn stand_still(&mut self, until_us: u64) {
+        if self.stalled_until_us == until_us {
+            return;
+        }
+        self.stalled_until_us = until_us;
+        let until_us = self.clock(until_us);
+        let sessions = |seat: &&mut Seat| {
+            let links = seat.front.links();
+            links.map_or(0, |links| links.figures().peers.len())
+        };
+        if let Some(seat) = self.seats.iter_mut().min_by_key(sessions) {
+            seat.busy_until_us = until_us;
         }
     }
 }

@@ -23,6 +23,9 @@ use rufous_server::front::Message;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// When troubles begin.
+pub(super) const TROUBLES_US: u64 = 3_000_000;
+
 /// What can happen.
 pub(super) enum What {
     /// A worker takes a turn.
@@ -165,7 +168,7 @@ impl World {
         }
         self.push(0, None, What::Coordinate);
         self.push(0, None, What::Watch);
-        self.push(3_000_000, None, What::Trouble);
+        self.push(TROUBLES_US, None, What::Trouble);
         if self.plan.has_secret() {
             self.push(1_000_000, None, What::Stranger);
         }
@@ -173,7 +176,7 @@ impl World {
             let at = self.chance.below(1_000_000);
             self.push(at, None, What::Act(client));
         }
-        let over_us = 3_000_000 + self.plan.trouble_us;
+        let over_us = TROUBLES_US + self.plan.trouble_us;
         until(self, "trouble is over", u64::MAX, |world: &Self| {
             world.engine.now_us >= over_us
         })?;

@@ -35,6 +35,8 @@ pub enum Fault {
     KeepsOldData,
     /// The leader does not hear what nodes say of their health.
     HealthNotSaid,
+    /// No node looks whether its workers take turns.
+    WorkersNotSeen,
     /// A starting node serves before the others have sent it their state.
     ServesAtOnce,
     /// A new node that reaches no node which serves begins with nothing.

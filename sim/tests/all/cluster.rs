@@ -89,6 +89,14 @@ fn the_leader_does_not_hear_that_a_node_cannot_do_its_part() {
     }
 }
 
+/// A seed in which a worker without a session stands still, and others in which one does.
+#[test]
+fn workers_that_stand_still_are_not_seen() {
+    let what = "waits at a healthy node";
+    let seeds = first(163, (3..300).step_by(32));
+    caught_saying::<World>("workers-not-seen", &Size::Any, what, seeds);
+}
+
 #[test]
 fn who_leaves_keeps_what_it_had() {
     caught::<World>("slot-kept", 0..20);

@@ -8,7 +8,10 @@ pub(crate) fn run<S: Scenario>(seed: u64) -> Report {
 }
 
 /// A seed that is known to show a fault, and then the others, should it mean something else by now.
-pub(crate) fn first(known: u64, others: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
+pub(crate) fn first(
+    known: u64,
+    others: impl IntoIterator<Item = u64>,
+) -> impl Iterator<Item = u64> {
     std::iter::once(known).chain(others)
 }
 

@@ -27,29 +27,34 @@ pub(super) fn has_all(mapping: &Mapping, me: NodeId) -> bool {
 }
 
 /// The node that plans, and those that would do so instead: the leader, then the other live members by
-/// their numbers, without those whose process has ended.
-pub(super) fn planners<'a>(
-    mapping: Option<&'a Mapping>,
-    view: &'a View<'_>,
-) -> impl Iterator<Item = NodeId> + 'a {
+/// their numbers, without those whose process has ended. Those that cannot do their part come last: where
+/// a worker stands still, reports of other nodes may not arrive.
+pub(super) fn planners(
+    mapping: Option<&Mapping>,
+    view: &View<'_>,
+) -> impl Iterator<Item = NodeId> + use<> {
     let members = mapping.into_iter().flat_map(|mapping| &mapping.members);
     let is_alive = |member: &Member| {
         let now = view.alive.get(&member.id);
         now.is_some_and(|now| now.incarnation == member.incarnation)
     };
-    let live = members.filter(move |(_, member)| is_alive(member));
+    let live = members.filter(|(_, member)| is_alive(member));
     let others = live.map(|(_, member)| member.id);
     let others = others.filter(|id| Some(*id) != view.leader);
-    let has_ended = move |id: &NodeId| {
+    let has_ended = |id: &NodeId| {
         let no = mapping.and_then(|mapping| mapping.number_of(*id));
         let ended = no.and_then(|no| view.ended.get(&no));
         let now = view.alive.get(id).map(|now| now.incarnation);
         ended.is_some() && ended.copied() == now
     };
-    view.leader
-        .into_iter()
-        .chain(others)
-        .filter(move |id| !has_ended(id))
+    let ails = |id: &NodeId| {
+        let health = view.health.get(id);
+        health.is_some_and(|health| health.ails.is_some())
+    };
+    let all = view.leader.into_iter().chain(others);
+    let all = all.filter(|id| !has_ended(id));
+    let (last, first): (Vec<NodeId>, Vec<NodeId>) = all.partition(ails);
+    first.into_iter().chain(last)
 }
 
 /// Whether the next epoch may be proposed.

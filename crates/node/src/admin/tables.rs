@@ -167,6 +167,8 @@ metrics! {
         rufous_cluster_nodes_heard "Members that the node has heard lately." => |seen| seen.heard;
         rufous_cluster_ails "1 if the node announces that it cannot take writes: others replace it."
             => |seen| u64::from(seen.ails);
+        rufous_cluster_workers_stood_still_total "How often a worker of the node has taken no turn for 1.5 s: others replaced the node."
+            => |seen| seen.stood_still;
         rufous_cluster_epochs_proposed_total "Mappings proposed by the node that came into force."
             => |seen| seen.proposed;
         rufous_cluster_mappings_refused_total "Mappings of the coordinator that were not valid."

@@ -11,9 +11,11 @@ use mount::Mount;
 use rufous_coordinator::meeting::Meeting;
 use rufous_resp::reply::Reply;
 use rufous_server::cluster::Settings;
-use rufous_server::config::{AppendFsync, Config};
+use rufous_server::config::{AppendFsync, Config, DebugCommand};
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn cluster(meeting: &Meeting) -> Settings {
     Settings {
@@ -144,4 +146,51 @@ fn a_node_whose_disk_is_full_is_replaced_and_comes_back() {
             assert_eq!(text(node.call(&["GET", &format!("key:{n}")])), "1");
         }
     }
+}
+
+/// One worker of four sleeps; the others, and the thread that the coordinator hears, go on.
+#[test]
+fn a_node_of_which_one_worker_stands_still_is_replaced_and_comes_back() {
+    const SLEEPS: Duration = Duration::from_secs(30);
+    let meeting = Meeting::default();
+    let config = Config {
+        enable_debug_command: DebugCommand::Local,
+        ..config(4, cluster(&meeting))
+    };
+    let mut nodes: Vec<Node> = (0..3).map(|_| Node::of(&config)).collect();
+    connect_all(&mut nodes);
+    all_whole(&mut nodes, 2);
+    assert_eq!(write(&mut nodes, 0), Vec::<String>::new());
+
+    let sick = nodes.pop().expect("the third");
+    let mut stream = TcpStream::connect(sick.address()).expect("connected");
+    let begun = Instant::now();
+    let sleep = format!("DEBUG SLEEP {}\r\n", SLEEPS.as_secs());
+    stream.write_all(sleep.as_bytes()).expect("sent");
+    let ails = |nodes: &mut [Node]| {
+        let status = text(nodes[0].call(&["CLUSTER", "STATUS"]));
+        status.contains(": it stands still")
+    };
+    while !ails(&mut nodes) {
+        assert!(begun.elapsed() < SLEEPS, "it is not found");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    all_whole(&mut nodes, 2);
+    for round in 1..4 {
+        assert_eq!(write(&mut nodes, round), Vec::<String>::new());
+    }
+    let status = text(nodes[0].call(&["CLUSTER", "STATUS"]));
+    assert!(status.contains("slots_served:16384"), "{status}");
+    assert!(begun.elapsed() < SLEEPS, "it took too long");
+    assert!(sick.not_ready().expect("a reason").contains("stands still"));
+
+    nodes.push(sick);
+    all_whole(&mut nodes, 2);
+    for n in 0..5 {
+        for node in &mut nodes {
+            assert_eq!(text(node.call(&["GET", &format!("key:{n}")])), "3");
+        }
+    }
+    let stood = number(&nodes[2].info(), "cluster_workers_stood_still");
+    assert_eq!(stood, 1);
 }

@@ -311,9 +311,12 @@ impl<C: Coordinator> Hands<C> {
 
     /// Takes what the workers report.
     fn look_at_health(&mut self) {
-        let health = self.cluster.common.health.known();
+        let board = &self.cluster.common.health;
+        board.look(self.now_us());
+        let health = board.known();
         let heard = health.hears.as_ref().map_or(0, BTreeSet::len);
-        self.cluster.shown.set_health(health.ails.is_some(), heard);
+        let shown = &self.cluster.shown;
+        shown.set_health(health.ails.is_some(), heard, board.stood_still());
         if health.waits != self.waits {
             self.waits.clone_from(&health.waits);
             match &self.waits {

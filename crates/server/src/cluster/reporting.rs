@@ -21,6 +21,7 @@ pub(super) fn tell(
 ) {
     let ails = kernel.log_ails(now);
     let health = &links.common().health;
+    health.turns(kernel.id().0);
     health.ails(kernel.id().0, ails);
     let unserved = kernel.lattice_unserved();
     health.waits(kernel.id().0, unserved.map(|of| why_unserved(&of)));

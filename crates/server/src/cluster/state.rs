@@ -71,6 +71,8 @@ pub struct Shown {
     lossy: AtomicU64,
     /// Whether this node announces that it cannot take writes.
     ails: AtomicBool,
+    /// How often a worker has begun to stand still.
+    stood_still: AtomicU64,
     /// Members that it hears.
     heard: AtomicU64,
 }
@@ -89,6 +91,7 @@ pub struct Seen {
     pub behind: u64,
     pub lossy: u64,
     pub ails: bool,
+    pub stood_still: u64,
     pub heard: u64,
 }
 
@@ -174,8 +177,9 @@ impl Shown {
         self.alive.store(alive as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn set_health(&self, ails: bool, heard: usize) {
+    pub(super) fn set_health(&self, ails: bool, heard: usize, stood_still: u64) {
         self.ails.store(ails, Ordering::Relaxed);
+        self.stood_still.store(stood_still, Ordering::Relaxed);
         self.heard.store(heard as u64, Ordering::Relaxed);
     }
 
@@ -218,6 +222,7 @@ impl Shown {
             behind: self.behind.load(Ordering::Relaxed),
             lossy: self.lossy.load(Ordering::Relaxed),
             ails: self.ails.load(Ordering::Relaxed),
+            stood_still: self.stood_still.load(Ordering::Relaxed),
             heard: self.heard.load(Ordering::Relaxed),
         }
     }

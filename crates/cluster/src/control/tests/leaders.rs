@@ -47,6 +47,42 @@ fn another_node_plans_for_a_leader_whose_process_has_ended() {
     assert_eq!(proposes(Some(7), ME), ["report to 1", "forget"]);
 }
 
+/// Of the leader one worker stands still: the others' reports may not reach it.
+#[test]
+fn another_node_plans_for_a_leader_that_ails() {
+    let third = NodeId([3; 20]);
+    let ids = [ME, OTHER, third];
+    let first = next(&Mapping::new(2), &ids);
+    let bytes = encode(&first);
+    let seen = |ailing: &[NodeId]| {
+        let ails = |id: &NodeId| Health {
+            ails: ailing
+                .contains(id)
+                .then(|| "worker 1: it stands still".into()),
+            ..Health::default()
+        };
+        View {
+            health: ids.iter().map(|id| (*id, ails(id))).collect(),
+            ..view(OTHER, Some((1, &bytes)), &ids)
+        }
+    };
+    let planner = |me, ailing: &[NodeId]| {
+        let mut control = control();
+        control.settings.me = me;
+        control.decide(0, &seen(&[]));
+        (0..2).for_each(|worker| control.on_told(worker, 1));
+        let actions = control.decide(1_000, &seen(ailing));
+        actions.iter().map(brief).collect::<Vec<_>>()
+    };
+    assert_eq!(planner(ME, &[OTHER]), ["unfit [1]", "propose 2 after 1"]);
+    assert_eq!(planner(third, &[OTHER]), ["report to 0", "forget"]);
+    assert_eq!(planner(OTHER, &[OTHER]), ["report to 0", "forget"]);
+    assert_eq!(planner(third, &[OTHER, ME])[0], "unfit [0, 1]");
+    // Where all do, the leader plans as well as any.
+    assert_eq!(planner(ME, &ids), ["report to 1", "forget"]);
+    assert_eq!(planner(OTHER, &ids)[0], "unfit [0, 1, 2]");
+}
+
 /// A node reports nothing once its chains act: the last report stays, and its copies change.
 #[test]
 fn a_report_by_an_earlier_mapping_does_not_count() {

@@ -44,6 +44,7 @@ pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) 
     let hears = health.hears.map_or(0, |hears| hears.len());
     field(out, "cluster_nodes_heard", hears);
     field(out, "cluster_ails", health.ails.unwrap_or_default());
+    field(out, "cluster_workers_stood_still", seen.stood_still);
     field(
         out,
         "cluster_lattice_waits",
