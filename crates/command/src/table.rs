@@ -2,11 +2,13 @@
 //! on data in one table; ids are places in it.
 
 use crate::folded::Folded;
+use crate::touching::{self, Request};
 use crate::{
     Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec, bitmap, causal, claret, geo, hash,
     hyperloglog, key, lattice, list, server, set, sorted_set, string,
 };
 use rufous_base::{Args, Now, Output};
+use rufous_datatype::key::Footprint;
 use rufous_datatype::object::Tag;
 use rufous_kernel::lock::KeyName;
 use rufous_kernel::placement::Placement;
@@ -103,6 +105,23 @@ impl Program for DataCommands {
             None => format!("ERR {why}"),
         };
         Reply::new(out, resp3).error(&Failure::from(text));
+    }
+
+    fn touches(command: u16, args: &Args<'_>, now: Now) -> Option<Vec<(usize, Footprint)>> {
+        let run = RUNS.get(usize::from(command))?;
+        if Self::is_open(command, args) {
+            return None;
+        }
+        let request = Request {
+            args,
+            now_ms: now.unix_ms(),
+            wanted: true,
+        };
+        let mut keys = Vec::new();
+        run.spec.keys.find(args, 0, &mut keys);
+        let each = keys.into_iter();
+        let each = each.map(|(_, key)| (key as usize, touching::footprint(run, request)));
+        Some(each.collect())
     }
 
     fn refuse_on_lattice(

@@ -6,6 +6,7 @@ use crate::replicate::lead::Excess;
 use crate::shard::{Key, Shard};
 use rufous_base::rng::Rng;
 use rufous_base::{Args, Now, Output};
+use rufous_datatype::key::Footprint;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -65,6 +66,13 @@ pub trait Program {
     ) -> bool {
         let _ = (command, args);
         shard.contains(db, key, now)
+    }
+
+    /// What a request touches of each of its keys, which are given by their indexes, if its reply is read. `None`: that is
+    /// not known.
+    fn touches(command: u16, args: &Args<'_>, now: Now) -> Option<Vec<(usize, Footprint)>> {
+        let _ = (command, args, now);
+        None
     }
 
     /// Whether a request changes each of its keys independently of the others, so that it may be

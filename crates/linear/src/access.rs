@@ -1,8 +1,13 @@
 //! Transactions whose slots only know which keys they read and which they may write: two that read a key do not depend
 //! on one another, and all others wait for one another.
+//!
+//! That is what messages and books say of an operation. A slot that can read the commands knows more ([`Typed`]).
 
 use crate::codec::Coded;
 use crate::txn::{Holders, Operation, Part, Relation};
+use crate::typed::Typed;
+use rufous_datatype::key::{Condition, Footprint, Held, Key, Op, Put};
+use std::sync::LazyLock;
 
 /// What a transaction does to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,6 +29,37 @@ impl Operation for Access {
     fn writes(&self) -> bool {
         *self == Self::Write
     }
+}
+
+/// As an operation of which no more is known: nothing that it may have seen of the key may change.
+impl From<Access> for Typed<Access> {
+    fn from(access: Access) -> Self {
+        static READ: LazyLock<Footprint> = LazyLock::new(|| whole(&[Op::Dump]));
+        static WRITE: LazyLock<Footprint> = LazyLock::new(|| {
+            let key = &Key::default();
+            let only_new = true;
+            whole(&[Op::Take, Op::Put(Put { key, only_new })])
+        });
+        let footprint = match access {
+            Access::Read => &READ,
+            Access::Write => &WRITE,
+        };
+        Self::with(access, Footprint::clone(footprint))
+    }
+}
+
+fn whole(ops: &[Op<'_>]) -> Footprint {
+    let mut all = Footprint::default();
+    for op in ops {
+        let held = Held {
+            op: *op,
+            wanted: true,
+            shown: true,
+            condition: Condition::Version,
+        };
+        all.join(held.footprint());
+    }
+    all
 }
 
 /// How many that hold a key only read it, and how many may write it.
@@ -109,6 +145,17 @@ mod tests {
             })
         });
         each.collect()
+    }
+
+    #[test]
+    fn without_more_knowledge_operations_are_related_as_their_accesses_are() {
+        for a in [Access::Read, Access::Write] {
+            for b in [Access::Read, Access::Write] {
+                let (typed_a, typed_b) = (Typed::from(a), Typed::from(b));
+                assert_eq!(typed_a.relation(&typed_b), a.relation(&b), "{a:?} {b:?}");
+            }
+            assert_eq!(Typed::from(a).writes(), a.writes());
+        }
     }
 
     #[test]

@@ -45,6 +45,18 @@ impl<O> Entry<O> {
         }
     }
 
+    /// The same, of a transaction of which more is known.
+    #[must_use]
+    pub fn with_txn(mut self, known: Arc<Transaction<O>>) -> Self {
+        match &mut self {
+            Self::Prepared { txn, .. }
+            | Self::Applied { txn, .. }
+            | Self::Aborted { txn, .. }
+            | Self::Forgotten { txn } => *txn = known,
+        }
+        self
+    }
+
     /// Where it was applied.
     pub fn stamp(&self) -> Option<Stamp> {
         match self {

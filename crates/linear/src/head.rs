@@ -44,7 +44,7 @@ use index::Index;
 pub use order::OTHER_ORDER;
 use recovery::Recovery;
 use settling::{Ends, Settling};
-pub use state::{Later, State};
+pub use state::{Later, Others, State};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -48,7 +48,7 @@ pub mod typed;
 pub use access::Access;
 pub use book::{Book, Entry};
 pub use codec::Coded;
-pub use head::{Head, Later, OTHER_ORDER, State};
+pub use head::{Head, Later, OTHER_ORDER, Others, State};
 pub use message::{Ahead, Message, Outcome, Output, Predecessor, Record, To};
 pub use origin::Origin;
 pub use txn::{Holders, Operation, Pairs, Part, Relation, Stamp, Standing, Transaction, TxnId};

@@ -113,6 +113,16 @@ pub enum Message<O> {
 }
 
 impl<O> Message<O> {
+    /// The transaction that it brings to a slot, whole.
+    pub fn brought(&mut self) -> Option<&mut Arc<Transaction<O>>> {
+        match self {
+            Self::Forward { txn, .. } | Self::Known { txn, .. } | Self::Redo { txn, .. } => {
+                Some(txn)
+            }
+            _ => None,
+        }
+    }
+
     /// The output that sends it, perhaps only when the logs have synced what was recorded before.
     pub(crate) fn gated(self, to: To, synced: bool) -> Output<O> {
         if synced {

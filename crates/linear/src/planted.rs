@@ -49,6 +49,8 @@ pub enum Off {
     DecidedKept,
     /// Transactions that visit slots in different orders do not wait for one another.
     Orders,
+    /// They do not wait for one another behind requests either.
+    Behind,
     /// What was forgotten ahead is not taken for new when a message about it arrives late.
     Past,
     /// What was applied alone is passed back when the slot after keeps it, too.
@@ -56,7 +58,7 @@ pub enum Off {
 }
 
 /// All, with their names.
-pub const ALL: [(&str, Off); 25] = [
+pub const ALL: [(&str, Off); 26] = [
     ("stamps", Off::Stamps),
     ("ties", Off::Ties),
     ("predecessors", Off::Predecessors),
@@ -82,6 +84,7 @@ pub const ALL: [(&str, Off); 25] = [
     ("rest-awaited", Off::RestAwaited),
     ("past", Off::Past),
     ("orders", Off::Orders),
+    ("behind", Off::Behind),
 ];
 
 #[cfg(feature = "planted-faults")]

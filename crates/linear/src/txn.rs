@@ -246,6 +246,17 @@ impl<O: Operation> Transaction<O> {
         }
     }
 
+    /// With other operations, where more is known of parts: `None` leaves those of a part as they are.
+    pub fn known_as(&self, more: impl Fn(&Part<O>) -> Option<O>) -> Self {
+        let mut txn = self.clone();
+        for part in &mut txn.parts {
+            if let Some(op) = more(part) {
+                part.ops = vec![op];
+            }
+        }
+        txn
+    }
+
     /// The same as another transaction, which no slot has seen.
     pub fn renamed(&self, id: TxnId) -> Self {
         Self {

@@ -23,6 +23,11 @@ impl<C> Typed<C> {
         }
         Self { footprint, command }
     }
+
+    /// A command that touches this of its key.
+    pub fn with(command: C, footprint: Footprint) -> Self {
+        Self { footprint, command }
+    }
 }
 
 impl<C: Clone + Debug> Operation for Typed<C> {

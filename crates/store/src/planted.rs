@@ -108,6 +108,10 @@ pub enum Planted {
     TurnTimeKept,
     /// A transaction over slots does not keep others from its keys.
     KeysNotTaken,
+    /// Transactions take keys for which requests wait.
+    AwaitedKeysTaken,
+    /// Transactions are applied in any order where they write the same keys.
+    WritesNotOrdered,
     /// Copies answer reads of a slot while transactions are open there.
     CopiesNotClosed,
     /// Messages of a slot's transactions leave before copies and log have what they tell of.

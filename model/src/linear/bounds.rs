@@ -13,6 +13,7 @@ pub fn all() -> Vec<Named> {
         accesses(),
         typed_keys(),
         beside(),
+        requests(),
     ];
     groups.concat()
 }
@@ -36,6 +37,7 @@ pub fn calm() -> Bounds {
         misses: 0,
         unnoticed: false,
         busy: 0,
+        requests: 0,
         refusals: false,
         beside: false,
         orders: false,
@@ -232,6 +234,36 @@ fn beside() -> Vec<Named> {
         near("beside, typed keys", |of| {
             (of.typed, of.heads, of.refusals) = (true, 3, true);
             (of.misses, of.resends, of.busy) = (5, 10, 6);
+        }),
+    ]
+}
+
+/// Requests wait for keys that transactions have, and have them before later transactions.
+fn requests() -> Vec<Named> {
+    let near = |name, change: fn(&mut Bounds)| {
+        let (name, mut bounds) = of(name, change);
+        (bounds.beside, bounds.slots, bounds.requests) = (true, 4, 16);
+        (name, bounds)
+    };
+    vec![
+        near("requests, typed keys", |of| {
+            (of.typed, of.keys, of.txns) = (true, 4, 10);
+            of.heads = 2;
+        }),
+        near("requests, reads and writes, single messages lost", |of| {
+            (of.access, of.heads, of.ends) = (true, 3, 1);
+            (of.misses, of.resends, of.busy) = (5, 10, 6);
+        }),
+        near("requests, typed keys, two orders", |of| {
+            (of.orders, of.typed, of.keys, of.txns) = (true, true, 5, 12);
+            (of.heads, of.misses, of.resends, of.busy) = (1, 2, 6, 4);
+        }),
+        near("requests, two orders", |of| {
+            (of.orders, of.keys, of.txns) = (true, 4, 12);
+        }),
+        near("requests, typed keys, the ends of logs", |of| {
+            (of.typed, of.heads, of.links) = (true, 2, 1);
+            (of.losses, of.always) = (2, false);
         }),
     ]
 }

@@ -9,7 +9,7 @@ use rufous_datatype::algebra::Tuning;
 use rufous_datatype::key::{self, Deadline, Held, Put, Reply, Set, Typed, Value};
 use rufous_datatype::{bag, list, set, text};
 use rufous_linear::told::pieces;
-use rufous_linear::{Later, Operation, Part, Stamp, Standing, State, Transaction, TxnId};
+use rufous_linear::{Later, Operation, Others, Part, Stamp, Standing, State, Transaction, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
@@ -241,6 +241,8 @@ pub struct Keys {
     pub all: BTreeMap<Box<[u8]>, Key>,
     /// Others than transactions hold these.
     pub busy: BTreeSet<Box<[u8]>>,
+    /// Requests wait for these, which transactions have.
+    pub awaited: BTreeSet<Box<[u8]>>,
     /// What was told of each transaction that was applied.
     pub told: BTreeMap<TxnId, Vec<u8>>,
     /// Some transactions are refused.
@@ -302,8 +304,14 @@ impl State<Op> for Keys {
         piece
     }
 
-    fn is_free(&self, key: &[u8]) -> bool {
-        !self.busy.contains(key)
+    fn others(&self, key: &[u8]) -> Others {
+        if self.awaited.contains(key) {
+            Others::Wait
+        } else if self.busy.contains(key) {
+            Others::Hold
+        } else {
+            Others::None
+        }
     }
 
     fn refuses(&mut self, txn: &Transaction<Op>, slot: u16) -> Option<Vec<u8>> {

@@ -72,9 +72,33 @@ impl World {
                 slot.head.on_free(&mut slot.keys, &mut out);
                 self.put(no, out);
             }
+            Action::Request(no, key) => {
+                self.left.requests -= 1;
+                let name = ops::name(key, self.bounds.typed);
+                let slot = self.slot(no);
+                if slot.head.holds(&name) {
+                    slot.keys.awaited.insert(name);
+                }
+            }
             Action::Round => self.round(),
         }
+        self.run_requests();
         Ok(())
+    }
+
+    /// Requests run whose keys no transaction has any more.
+    fn run_requests(&mut self) {
+        for no in 0..self.bounds.slots {
+            let slot = self.slot(no);
+            let head = &slot.head;
+            let waiting = slot.keys.awaited.len();
+            slot.keys.awaited.retain(|key| head.holds(key));
+            if slot.keys.awaited.len() < waiting {
+                let mut out = Vec::new();
+                slot.head.on_free(&mut slot.keys, &mut out);
+                self.put(no, out);
+            }
+        }
     }
 
     /// Something else takes a key, unless a transaction holds it.

@@ -36,6 +36,8 @@ pub struct Bounds {
     pub unnoticed: bool,
     /// Others than transactions take a key for a while.
     pub busy: usize,
+    /// Requests on one key arrive, which wait for it where a transaction has it.
+    pub requests: usize,
     /// Slots refuse some transactions.
     pub refusals: bool,
     /// One worker may have several slots.
@@ -73,6 +75,8 @@ pub enum Action {
     /// Others hold this key, and do not any more.
     Take(u16, u16),
     Free(u16),
+    /// A request for a key arrives.
+    Request(u16, u16),
     /// Everything that may be missing is sent again, by all.
     Round,
 }
@@ -265,6 +269,10 @@ impl World {
         if self.left.busy > 0 {
             let key = rng.below(u64::from(self.bounds.keys)) as u16;
             all.push(Action::Take(slot, key));
+        }
+        if self.left.requests > 0 {
+            let key = rng.below(u64::from(self.bounds.keys)) as u16;
+            all.push(Action::Request(key % self.bounds.slots, key));
         }
         all
     }

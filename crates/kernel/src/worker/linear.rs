@@ -31,6 +31,7 @@ mod running;
 #[cfg(test)]
 mod tests;
 mod together;
+mod typing;
 
 pub use figures::LinearFigures;
 pub use letter::{Letter, Place, Posted};
@@ -40,13 +41,14 @@ pub(super) use together::are_of;
 use crate::batch::Header;
 use crate::body::Commands;
 use crate::planted::{self, Planted};
+use crate::program::Program;
 use crate::shard::{Shard, WatchId};
 use again::At;
 use letter::worker_of;
 use rufous_base::Now;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
-use rufous_linear::access::Access;
+use typing::KeyOp;
 use rufous_linear::codec::Coded;
 use rufous_linear::stored::{Stored, entry_of};
 use rufous_linear::{Ahead, Book, Entry, Head, Origin, Transaction, TxnId};
@@ -71,9 +73,9 @@ const NUMBER_BITS: u32 = 48;
 struct Seat {
     /// The epoch since which its chain is unchanged.
     since: u64,
-    head: Head<Access>,
+    head: Head<KeyOp>,
     /// What the shard has of its book.
-    stored: Stored<Access>,
+    stored: Stored<KeyOp>,
     /// It has served, and gone on from its book.
     is_started: bool,
 }
@@ -101,7 +103,7 @@ struct Client {
 struct Again {
     header: Option<Header>,
     tries: u32,
-    txn: Arc<Transaction<Access>>,
+    txn: Arc<Transaction<KeyOp>>,
 }
 
 /// How a transaction of a client has ended.
@@ -127,7 +129,7 @@ pub(super) struct Linear {
     pending: BTreeSet<u16>,
     /// The node's number and start.
     own: Option<(NodeNo, u64)>,
-    origin: Option<Origin<Access>>,
+    origin: Option<Origin<KeyOp>>,
     clients: BTreeMap<TxnId, Client>,
     /// Transactions that would have waited for ones of another order, by when they are begun again.
     again: BTreeMap<(u64, TxnId), Again>,
@@ -136,7 +138,7 @@ pub(super) struct Linear {
     /// Letters for heads and origins of this worker.
     inbox: VecDeque<(NodeNo, Letter)>,
     /// What heads have put out for the heads of other slots, if these are here.
-    beside: VecDeque<(u16, Ahead<Access>)>,
+    beside: VecDeque<(u16, Ahead<KeyOp>)>,
     /// The commands of the transaction that a slot has looked at last.
     read: Option<(TxnId, Arc<Commands>)>,
     posted: Vec<Posted>,
@@ -187,7 +189,7 @@ impl Linear {
         self.inbox.push_back((from, letter));
     }
 
-    /// Commands over several workers have let go of keys.
+    /// Commands over several workers have let go of keys, or requests wait no more.
     #[inline]
     pub(super) fn on_freed(&mut self) {
         let mut seats = self.seats.values();
@@ -235,7 +237,7 @@ impl Linear {
 
     /// A transaction is begun again after a while, by when the other one may be over. False if that was done too often, and
     /// a client waits.
-    fn begin_later(&mut self, now: Now, client: &Client, txn: &Arc<Transaction<Access>>) -> bool {
+    fn begin_later(&mut self, now: Now, client: &Client, txn: &Arc<Transaction<KeyOp>>) -> bool {
         let tries = client.tries + 1;
         if tries > REORDERS && client.header.is_some() {
             return false;
@@ -280,8 +282,8 @@ impl Linear {
     }
 
     /// This node answers for these slots now: their heads are made of their books.
-    fn load(&mut self, slots: &BTreeMap<u16, u64>, shard: &Shard) {
-        let mut books = BTreeMap::<u16, Vec<(TxnId, Entry<Access>)>>::new();
+    fn load<P: Program>(&mut self, now: Now, slots: &BTreeMap<u16, u64>, shard: &Shard) {
+        let mut books = BTreeMap::<u16, Vec<(TxnId, Entry<KeyOp>)>>::new();
         for (slot, id, bytes) in shard.books() {
             if slots.contains_key(&slot) && !planted::is(Planted::BookNotRead) {
                 let entries = books.entry(slot).or_default();
@@ -291,7 +293,8 @@ impl Linear {
         for (slot, since) in slots {
             self.open.remove(slot);
             self.pending.remove(slot);
-            let entries = books.remove(slot).unwrap_or_default();
+            let entries = books.remove(slot).unwrap_or_default().into_iter();
+            let entries = entries.map(|(id, entry)| (id, self.typed_entry::<P>(now, entry)));
             let book = Book::restore(*slot, entries);
             let seat = Seat {
                 since: *since,
@@ -304,9 +307,14 @@ impl Linear {
     }
 
     /// Takes out the head of a slot that this node serves, to act.
-    fn take_seat(&mut self, slot: u16, since: u64, shard: &Shard) -> Seat {
+    fn take_seat<P: Program>(
+        &mut self,
+        now: Now,
+        (slot, since): (u16, u64),
+        shard: &Shard,
+    ) -> Seat {
         if self.open.contains(&slot) {
-            self.load(&BTreeMap::from([(slot, since)]), shard);
+            self.load::<P>(now, &BTreeMap::from([(slot, since)]), shard);
         }
         let seat = self.seats.remove(&slot);
         seat.unwrap_or_else(|| Seat {
@@ -435,9 +443,9 @@ impl Linear {
 
 /// An entry of a book, as the shard has it. One that cannot be read is left out: a copy of a later version has written
 /// it.
-fn read_entry(id: &[u8; 18], bytes: &[u8]) -> Option<(TxnId, Entry<Access>)> {
+fn read_entry(id: &[u8; 18], bytes: &[u8]) -> Option<(TxnId, Entry<KeyOp>)> {
     let id = TxnId::decode(&mut &id[..])?;
-    let entry: Entry<Access> = entry_of(bytes)?;
+    let entry: Entry<KeyOp> = entry_of(bytes)?;
     let mut slots = entry.txn().slots().iter();
     let is_sound = slots.all(|slot| usize::from(*slot) < SLOTS);
     is_sound.then_some((id, entry))

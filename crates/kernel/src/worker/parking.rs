@@ -20,6 +20,7 @@ use rufous_base::limits::{COPY_PATIENCE_US, SLOT_PATIENCE_US};
 use rufous_base::slot::slot_of;
 use rufous_base::{Output, Until, WorkerId};
 use rufous_chain::Refused;
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The limit of waiting requests, and of their bytes.
@@ -75,12 +76,30 @@ struct Parked {
     request: Request,
 }
 
+/// The keys of a request, if all are of this slot.
+fn keys_of_one(slot: u16, request: &Request) -> impl Iterator<Item = &[u8]> {
+    let names = request.keys.iter().map(|(_, key)| &**key);
+    let is_one = names.clone().all(|key| slot_of(key) == slot);
+    names.filter(move |_| is_one)
+}
+
+fn count_down<K: Ord + Borrow<Q>, Q: Ord + ?Sized>(counts: &mut BTreeMap<K, usize>, key: &Q) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}
+
 /// See the module's description.
 #[derive(Debug, Default)]
 pub(super) struct Parking {
     parked: VecDeque<Parked>,
     /// The number of requests by slot.
     slots: BTreeMap<u16, usize>,
+    /// Likewise, by key, of those whose keys are all of one slot.
+    keys: BTreeMap<Box<[u8]>, usize>,
     bytes: usize,
     refused: u64,
     /// The node stops: no request waits any more.
@@ -122,6 +141,12 @@ impl Parking {
         !self.slots.is_empty() && self.slots.contains_key(&slot_of(key))
     }
 
+    /// Whether a request waits for a key, and for none of another slot. A transaction that is prepared later waits for such
+    /// requests: if these could wait for other slots, too, the two could wait for each other.
+    pub(super) fn awaits(&self, key: &[u8]) -> bool {
+        !self.keys.is_empty() && self.keys.contains_key(key)
+    }
+
     /// A request arrives for a slot that is not served yet: it waits. Where too many wait, appends
     /// the reply.
     pub(super) fn on_request<P: Program>(
@@ -140,6 +165,9 @@ impl Parking {
         let has_other = view.has_other(slot, &request.keys, Needs::of::<P>(&header));
         let since_us = view.now.mono_us;
         *self.slots.entry(slot).or_default() += 1;
+        for key in keys_of_one(slot, &request) {
+            *self.keys.entry(key.into()).or_default() += 1;
+        }
         self.bytes += request.batch.size();
         self.parked.push_back(Parked {
             slot,
@@ -157,11 +185,12 @@ impl Parking {
     }
 
     /// Slots may be served now, and time has passed: lets requests run whose slots are served, and
-    /// refuses those that have waited too long or whose slots are elsewhere.
-    pub(super) fn on_progress<P: Program>(&mut self, view: &SlotView<'_>, out: &mut Out) {
+    /// refuses those that have waited too long or whose slots are elsewhere. True if one waits no more.
+    pub(super) fn on_progress<P: Program>(&mut self, view: &SlotView<'_>, out: &mut Out) -> bool {
+        let before = self.parked.len();
         for _ in 0..self.parked.len() {
             let Some(mut parked) = self.parked.pop_front() else {
-                return;
+                break;
             };
             let slot = parked.slot;
             let header = parked.request.header();
@@ -176,7 +205,7 @@ impl Parking {
                 self.parked.push_back(parked);
                 continue;
             }
-            self.forget(slot);
+            self.forget(slot, &parked.request);
             self.bytes -= parked.request.batch.size();
             self.refused += u64::from(serves == Err(Refused::NotYet));
             let request = parked.request;
@@ -205,14 +234,13 @@ impl Parking {
                 }
             });
         }
+        self.parked.len() < before
     }
 
-    fn forget(&mut self, slot: u16) {
-        if let Some(count) = self.slots.get_mut(&slot) {
-            *count -= 1;
-            if *count == 0 {
-                self.slots.remove(&slot);
-            }
+    fn forget(&mut self, slot: u16, request: &Request) {
+        count_down(&mut self.slots, &slot);
+        for key in keys_of_one(slot, request) {
+            count_down(&mut self.keys, key);
         }
     }
 

@@ -197,10 +197,7 @@ impl<P: Program> Worker<P> {
         if chains.is_some_and(|chains| chains.on_progress(&mut self.out)) {
             self.carry_out(now);
             self.log_moved_on(now);
-            if let Some(view) = slot_view!(self, now) {
-                self.parking.on_progress::<P>(&view, &mut self.out);
-            }
-            self.carry_out(now);
+            self.let_parked_run(now);
             self.tell_clients(now);
             self.answer_released(now);
             let mut heads = Heads { worker: self };
@@ -211,11 +208,16 @@ impl<P: Program> Worker<P> {
 
     /// A transaction has ended: requests may run that have waited for its keys.
     pub(super) fn run_parked_for(&mut self, now: Now) {
-        if self.parking.len() == 0 {
-            return;
+        if self.parking.len() > 0 {
+            self.let_parked_run(now);
         }
-        if let Some(view) = slot_view!(self, now) {
-            self.parking.on_progress::<P>(&view, &mut self.out);
+    }
+
+    fn let_parked_run(&mut self, now: Now) {
+        if let Some(view) = slot_view!(self, now)
+            && self.parking.on_progress::<P>(&view, &mut self.out)
+        {
+            self.linear.on_freed();
         }
         self.carry_out(now);
     }

@@ -52,7 +52,7 @@ impl<O: Operation> Beside<'_, O> {
             && self
                 .head
                 .index
-                .may_admit(&txn, standing, |key| state.is_free(key));
+                .may_admit(&txn, standing, |key| state.others(key));
         let as_expected = |part: &crate::txn::Part<O>| {
             let version = || state.version(&part.key);
             part.expects.is_none_or(|expected| expected == version())

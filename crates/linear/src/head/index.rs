@@ -6,6 +6,7 @@
 
 mod conflicts;
 
+use super::Others;
 use crate::book::{Book, Entry};
 use crate::message::Record;
 use crate::planted::{self, Off};
@@ -273,12 +274,12 @@ impl<O: Operation> Index<O> {
         !self.to_admit.is_empty()
     }
 
-    /// Takes the first waiting transaction that conflicts with none that is prepared or waits before it, and whose keys are
-    /// free; or one that depends on one of another order, for which it must not wait: that is the second value.
+    /// Takes the first waiting transaction that conflicts with none that is prepared or waits before it, and whose keys
+    /// nothing else wants; or one that would wait for one of another order: that is the second value.
     pub(super) fn next_to_admit(
         &mut self,
         standing: impl Fn(&[u8]) -> Option<Standing<O>>,
-        is_free: impl Fn(&[u8]) -> bool,
+        others: impl Fn(&[u8]) -> Others,
     ) -> Option<(Waiting<O>, bool)> {
         while let Some(number) = self.to_admit.pop_first() {
             let Some(txn) = self
@@ -288,7 +289,8 @@ impl<O: Operation> Index<O> {
             else {
                 continue;
             };
-            if self.clashes(number, &txn) {
+            let others = self.others(&txn, &others);
+            if self.clashes(number, &txn) || self.clashes_behind(others, &txn) {
                 return Some((self.take(number)?, true));
             }
             match self.conflict(number, &txn, &standing) {
@@ -296,9 +298,7 @@ impl<O: Operation> Index<O> {
                     let blocked = self.blocked.entry(with).or_default();
                     blocked.insert(Blocked::Waiting(number));
                 }
-                None if !txn.at(self.slot).all(|part| is_free(&part.key))
-                    && !planted::is(Off::Free) =>
-                {
+                None if others > Others::None && !planted::is(Off::Free) => {
                     self.not_free.insert(number);
                 }
                 None => return Some((self.take(number)?, false)),
@@ -307,19 +307,25 @@ impl<O: Operation> Index<O> {
         None
     }
 
-    /// Whether a transaction that does not wait conflicts with none that is prepared or waits, and its keys are free.
+    /// Whether a transaction that does not wait conflicts with none that is prepared or waits, and nothing else wants its
+    /// keys.
     pub(super) fn may_admit(
         &mut self,
         txn: &Transaction<O>,
         standing: impl Fn(&[u8]) -> Option<Standing<O>>,
-        is_free: impl Fn(&[u8]) -> bool,
+        others: impl Fn(&[u8]) -> Others,
     ) -> bool {
         let knows = self.numbers.contains_key(&txn.id);
-        let mut parts = txn.at(self.slot);
         !knows
-            && parts.all(|part| is_free(&part.key))
+            && self.others(txn, &others) == Others::None
             && !self.clashes(u64::MAX, txn)
             && self.conflict(u64::MAX, txn, &standing).is_none()
+    }
+
+    /// The most that wants a key of a transaction beside others.
+    fn others(&self, txn: &Transaction<O>, others: &impl Fn(&[u8]) -> Others) -> Others {
+        let all = txn.at(self.slot).map(|part| others(&part.key));
+        all.max().unwrap_or(Others::None)
     }
 
     fn take(&mut self, number: u64) -> Option<Waiting<O>> {

@@ -24,7 +24,7 @@ impl<O: Operation> Head<O> {
         let slot = self.book.slot();
         let next = self
             .index
-            .next_to_admit(|key| state.standing(key), |key| state.is_free(key));
+            .next_to_admit(|key| state.standing(key), |key| state.others(key));
         let Some((Waiting { txn, max }, clashes)) = next else {
             return false;
         };

@@ -2,6 +2,16 @@
 
 use crate::txn::{Operation, Stamp, Standing, Transaction};
 
+/// What wants a key beside transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Others {
+    None,
+    /// Something holds it, and waits for no transaction meanwhile.
+    Hold,
+    /// Something waits for the transactions that are prepared at this slot, to have it before those that come later.
+    Wait,
+}
+
 /// The keys of a slot.
 pub trait State<O: Operation> {
     /// The stamp of the last transaction that has written the key.
@@ -13,10 +23,10 @@ pub trait State<O: Operation> {
         None
     }
 
-    /// Whether nothing but transactions holds the key now: others wait to be admitted, until [`Head::on_free`].
-    fn is_free(&self, key: &[u8]) -> bool {
+    /// What else wants the key: if anything does, transactions wait to be admitted, until [`Head::on_free`].
+    fn others(&self, key: &[u8]) -> Others {
         let _ = key;
-        true
+        Others::None
     }
 
     /// Looks at a transaction that would be admitted at the slot. `Some`: it is aborted, and its client is told why.

@@ -1,7 +1,7 @@
 //! Heads whose books are stored entry by entry, with keys that others hold, and slots that refuse and tell: as the kernel
 //! drives them.
 
-use super::{Head, Later, State};
+use super::{Head, Later, Others, State};
 use crate::stored::{Stored, entry_of};
 use crate::told::pieces;
 use crate::{Access, Book, Message, Outcome, Output, Part, Stamp, To, Transaction, TxnId};
@@ -31,8 +31,12 @@ impl State<Access> for Keys {
         None
     }
 
-    fn is_free(&self, key: &[u8]) -> bool {
-        !self.held.contains(key)
+    fn others(&self, key: &[u8]) -> Others {
+        if self.held.contains(key) {
+            Others::Hold
+        } else {
+            Others::None
+        }
     }
 
     fn refuses(&mut self, txn: &Transaction<Access>, slot: u16) -> Option<Vec<u8>> {

@@ -13,8 +13,8 @@ use crate::worker::{Worker, spanning};
 use rufous_base::limits::DATABASES;
 use rufous_base::slot::slot_of;
 use rufous_base::{Args, ConnId, Now, Output};
-use rufous_linear::access::Access;
-use rufous_linear::{Later, Stamp, State, Transaction, TxnId};
+use super::typing::KeyOp;
+use rufous_linear::{Later, Others, Stamp, State, Transaction, TxnId};
 use std::sync::Arc;
 
 /// The keys of a worker's slots.
@@ -29,17 +29,24 @@ pub(super) struct Keys<'a, P: Program> {
 const NO_BODY: &[u8] =
     b"-ERR the transaction cannot be read: are the nodes of this cluster of different versions?\r\n";
 
-impl<P: Program> State<Access> for Keys<'_, P> {
+impl<P: Program> State<KeyOp> for Keys<'_, P> {
     /// Keys have no versions: conditions are among the commands.
     fn version(&self, _: &[u8]) -> Option<Stamp> {
         None
     }
 
-    fn is_free(&self, key: &[u8]) -> bool {
-        is_free(self.worker, key)
+    fn others(&self, key: &[u8]) -> Others {
+        let is_awaited = self.worker.parking.awaits(key);
+        if is_awaited && !planted::is(Planted::AwaitedKeysTaken) {
+            Others::Wait
+        } else if is_free(self.worker, key) {
+            Others::None
+        } else {
+            Others::Hold
+        }
     }
 
-    fn refuses(&mut self, txn: &Transaction<Access>, slot: u16) -> Option<Vec<u8>> {
+    fn refuses(&mut self, txn: &Transaction<KeyOp>, slot: u16) -> Option<Vec<u8>> {
         let Some(commands) = self.commands(txn) else {
             return Some(NO_BODY.into());
         };
@@ -51,19 +58,19 @@ impl<P: Program> State<Access> for Keys<'_, P> {
         here.find_map(|command| self.refuses_one(txn, command))
     }
 
-    fn gather(&mut self, txn: &Transaction<Access>, slot: u16) -> Result<Vec<u8>, Vec<u8>> {
+    fn gather(&mut self, txn: &Transaction<KeyOp>, slot: u16) -> Result<Vec<u8>, Vec<u8>> {
         let commands = self.commands(txn).unwrap_or_default();
         Together::new(self, txn, slot, &commands.all).gather()
     }
 
-    fn is_apart(&mut self, txn: &Transaction<Access>) -> bool {
+    fn is_apart(&mut self, txn: &Transaction<KeyOp>) -> bool {
         self.commands(txn)
             .is_some_and(|commands| commands.are_apart)
     }
 
     fn apply(
         &mut self,
-        txn: &Transaction<Access>,
+        txn: &Transaction<KeyOp>,
         slot: u16,
         _: Stamp,
         later: Later<'_>,
@@ -85,12 +92,12 @@ impl<P: Program> State<Access> for Keys<'_, P> {
 impl<P: Program> Keys<'_, P> {
     /// The commands of a transaction; `None`: they cannot be read. Slots of this worker that it visits one after the other
     /// read them once.
-    fn commands(&mut self, txn: &Transaction<Access>) -> Option<Arc<Commands>> {
+    fn commands(&mut self, txn: &Transaction<KeyOp>) -> Option<Arc<Commands>> {
         self.worker.linear.commands(txn.id, txn.body())
     }
 
     /// What the client is told if a command may not be executed here, or a condition fails.
-    fn refuses_one(&mut self, txn: &Transaction<Access>, command: &Command) -> Option<Vec<u8>> {
+    fn refuses_one(&mut self, txn: &Transaction<KeyOp>, command: &Command) -> Option<Vec<u8>> {
         let body = txn.body();
         let word = |at: usize| word_of(body, command, at);
         let deed = command.deed;
@@ -189,7 +196,7 @@ impl<P: Program> Keys<'_, P> {
     }
 
     /// Records a watch of a command's key. Returns the epoch since which the chain is unchanged.
-    fn watch(&mut self, txn: &Transaction<Access>, command: &Command, watcher: u64) -> u64 {
+    fn watch(&mut self, txn: &Transaction<KeyOp>, command: &Command, watcher: u64) -> u64 {
         let key = word_of(txn.body(), command, 0);
         let key = self.worker.shard.key(key);
         let id = Linear::watcher_of(txn.id, watcher);
@@ -215,7 +222,7 @@ impl<P: Program> Keys<'_, P> {
     }
 
     /// The reply to a command; `None` for a condition.
-    fn run(&mut self, txn: &Transaction<Access>, command: &Command) -> Option<Vec<u8>> {
+    fn run(&mut self, txn: &Transaction<KeyOp>, command: &Command) -> Option<Vec<u8>> {
         let body = txn.body();
         match command.deed {
             Deed::Watch { watcher } => {

@@ -2,7 +2,7 @@
 
 use rufous_base::limits::SLOTS;
 use rufous_chain::Peer;
-use rufous_linear::access::Access;
+use super::typing::KeyOp;
 use rufous_linear::codec::Coded;
 use rufous_linear::{Message, Predecessor, TxnId};
 
@@ -28,7 +28,7 @@ pub enum Place {
 pub struct Letter {
     pub from: Place,
     pub to: Place,
-    pub message: Message<Access>,
+    pub message: Message<KeyOp>,
 }
 
 impl Letter {
@@ -56,7 +56,7 @@ pub struct Posted {
 }
 
 /// Whether all slots in a message exist.
-fn has_slots(message: &Message<Access>) -> bool {
+fn has_slots(message: &Message<KeyOp>) -> bool {
     let are = |slots: &[u16]| slots.iter().all(|slot| usize::from(*slot) < SLOTS);
     let firsts = |after: &[Predecessor]| after.iter().all(|one| usize::from(one.first) < SLOTS);
     match message {
@@ -69,7 +69,7 @@ fn has_slots(message: &Message<Access>) -> bool {
 }
 
 /// The transaction that a message between a slot and an origin is about.
-pub(super) fn txn_of(message: &Message<Access>) -> Option<TxnId> {
+pub(super) fn txn_of(message: &Message<KeyOp>) -> Option<TxnId> {
     match message {
         Message::Forward { txn, .. } => Some(txn.id),
         Message::Outcome { txn, .. }

@@ -2,6 +2,7 @@
 
 use super::letter::WORKER_BITS;
 use super::running::Heads;
+use super::typing::KeyOp;
 use super::{Client, LARGE, Transacted};
 use crate::batch::Header;
 use crate::program::Program;
@@ -45,7 +46,7 @@ impl<P: Program> Heads<'_, P> {
         &mut self,
         keys: impl IntoIterator<Item = (&'k [u8], bool)>,
         body: Arc<[u8]>,
-    ) -> Option<Transaction<Access>> {
+    ) -> Option<Transaction<KeyOp>> {
         let mut parts = BTreeMap::<&[u8], Access>::new();
         for (key, writes) in keys {
             let access = if writes { Access::Write } else { Access::Read };
@@ -54,7 +55,7 @@ impl<P: Program> Heads<'_, P> {
         let parts = parts.into_iter().map(|(key, access)| Part {
             slot: slot_of(key),
             key: key.into(),
-            ops: vec![access],
+            ops: vec![access.into()],
             expects: None,
         });
         Transaction::new(self.member_id()?, parts.collect(), body)
@@ -71,7 +72,7 @@ impl<P: Program> Heads<'_, P> {
     pub(super) fn submit(
         &mut self,
         (header, tries): (Option<Header>, u32),
-        txn: Transaction<Access>,
+        txn: Transaction<KeyOp>,
     ) {
         let txn = match self.mapping() {
             Some(mapping) => txn.ordered(mapping.epoch, |slot| {
@@ -101,7 +102,7 @@ impl<P: Program> Heads<'_, P> {
         Some(id)
     }
 
-    pub(super) fn on_outcome(&mut self, now: Now, from: Option<u16>, message: Message<Access>) {
+    pub(super) fn on_outcome(&mut self, now: Now, from: Option<u16>, message: Message<KeyOp>) {
         let (Some(origin), Some(slot)) = (&mut self.worker.linear.origin, from) else {
             return;
         };

@@ -11,7 +11,7 @@ use crate::program::Program;
 use crate::worker::{Message as Between, Outcome as Result};
 use rufous_base::slot::{slot_of, worker_of_slot};
 use rufous_base::{Args, Now, Output, Until};
-use rufous_linear::access::Access;
+use super::typing::KeyOp;
 use rufous_linear::{Message, To, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -142,7 +142,7 @@ impl<P: Program> Heads<'_, P> {
     }
 
     /// Answers a question for keys of this worker, the first of them in this slot.
-    pub(super) fn on_read(&mut self, now: Now, from: Place, question: Message<Access>) {
+    pub(super) fn on_read(&mut self, now: Now, from: Place, question: Message<KeyOp>) {
         let Message::Read {
             txn,
             keys,

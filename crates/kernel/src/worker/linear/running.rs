@@ -11,14 +11,14 @@ use crate::worker::{Message as Between, Outcome as Result, Worker};
 use rufous_base::slot::worker_of_slot;
 use rufous_base::{Now, Until, WorkerId};
 use rufous_chain::Peer;
-use rufous_linear::access::Access;
+use super::typing::KeyOp;
 use rufous_linear::stored::Write;
 use rufous_linear::{Head, Message, Outcome, Output, Record, To, TxnId};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub(super) type Outputs = Vec<Output<Access>>;
+pub(super) type Outputs = Vec<Output<KeyOp>>;
 
 /// A worker, for the time of an event of its linear transactions.
 pub(in crate::worker) struct Heads<'w, P: Program> {
@@ -42,7 +42,7 @@ impl<P: Program> Heads<'_, P> {
         &self,
         from: Place,
         to: To,
-        mut message: Message<Access>,
+        mut message: Message<KeyOp>,
     ) -> Option<Letter> {
         let to = match to {
             To::Slot(slot) => self.place_of(slot)?,
@@ -151,9 +151,14 @@ impl<P: Program> Heads<'_, P> {
                     self.on_values(now, (txn, slot), (seen, told));
                 }
             }
-            (Place::Slot { slot, .. }, message) => self.at_seat(now, slot, |head, keys, out| {
-                head.on_message(from, message, keys, out);
-            }),
+            (Place::Slot { slot, .. }, mut message) => {
+                if let Some(txn) = message.brought() {
+                    *txn = self.worker.linear.typed::<P>(now, txn);
+                }
+                self.at_seat(now, slot, |head, keys, out| {
+                    head.on_message(from, message, keys, out);
+                });
+            }
             (Place::Origin, message) => self.on_outcome(now, from, message),
         }
     }
@@ -197,12 +202,12 @@ impl<P: Program> Heads<'_, P> {
         &mut self,
         now: Now,
         slot: u16,
-        act: impl FnOnce(&mut Head<Access>, &mut Keys<'_, P>, &mut Outputs),
+        act: impl FnOnce(&mut Head<KeyOp>, &mut Keys<'_, P>, &mut Outputs),
     ) {
         let mut has_ended = self.at_one(now, slot, act);
         while let Some((slot, ahead)) = self.worker.linear.beside.pop_front() {
             if worker_of_slot(slot, self.worker.placement.workers()) == self.worker.id {
-                let act = |head: &mut Head<Access>, keys: &mut Keys<'_, P>, out: &mut Outputs| {
+                let act = |head: &mut Head<KeyOp>, keys: &mut Keys<'_, P>, out: &mut Outputs| {
                     head.on_ahead(ahead, keys, out);
                 };
                 has_ended |= self.at_one(now, slot, act);
@@ -221,7 +226,7 @@ impl<P: Program> Heads<'_, P> {
         &mut self,
         now: Now,
         slot: u16,
-        act: impl FnOnce(&mut Head<Access>, &mut Keys<'_, P>, &mut Outputs),
+        act: impl FnOnce(&mut Head<KeyOp>, &mut Keys<'_, P>, &mut Outputs),
     ) -> bool {
         let takes = self.worker.chains.as_ref();
         let Some(since) = takes.and_then(|chains| chains.takes_since(now, slot)) else {
@@ -230,7 +235,7 @@ impl<P: Program> Heads<'_, P> {
         let mut seat = self
             .worker
             .linear
-            .take_seat(slot, since, &self.worker.shard);
+            .take_seat::<P>(now, (slot, since), &self.worker.shard);
         let mut out = Vec::new();
         if !seat.is_started {
             self.start_seat(now, &mut seat, &mut out);
@@ -360,6 +365,7 @@ impl<P: Program> Heads<'_, P> {
             stuck.clear();
         }
         self.worker.linear.figures.again += stuck.len() as u64;
+        self.worker.linear.on_freed();
         for at in stuck {
             match at {
                 At::Slot(slot) => self.at_seat(now, slot, |head, _, out| {
@@ -393,7 +399,8 @@ impl<P: Program> Heads<'_, P> {
         if due.is_empty() {
             return;
         }
-        self.worker.linear.load(&due, &self.worker.shard);
+        let (linear, shard) = (&mut self.worker.linear, &self.worker.shard);
+        linear.load::<P>(now, &due, shard);
         for slot in due.into_keys() {
             self.at_seat(now, slot, |_, _, _| {});
         }

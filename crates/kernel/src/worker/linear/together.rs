@@ -15,7 +15,7 @@ use crate::shard::Shard;
 use crate::worker::spanning;
 use rufous_base::slot::slot_of;
 use rufous_base::{Args, Output};
-use rufous_linear::access::Access;
+use super::typing::KeyOp;
 use rufous_linear::{Transaction, told};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ type Changes = BTreeMap<u16, Vec<u8>>;
 /// A transaction at a slot.
 pub(super) struct Together<'a, 'w, P: Program> {
     keys: &'a mut Keys<'w, P>,
-    txn: &'a Transaction<Access>,
+    txn: &'a Transaction<KeyOp>,
     slot: u16,
     commands: &'a [Command],
 }
@@ -42,7 +42,7 @@ pub(super) struct Together<'a, 'w, P: Program> {
 impl<'a, 'w, P: Program> Together<'a, 'w, P> {
     pub(super) fn new(
         keys: &'a mut Keys<'w, P>,
-        txn: &'a Transaction<Access>,
+        txn: &'a Transaction<KeyOp>,
         slot: u16,
         commands: &'a [Command],
     ) -> Self {

@@ -1,6 +1,6 @@
 //! What a transaction waits for to be admitted, and what it must not wait for.
 
-use super::Index;
+use super::{Index, Others, Place};
 use crate::planted::{self, Off};
 use crate::txn::{Holders, Operation, Relation, Standing, Transaction, TxnId};
 use std::sync::Arc;
@@ -65,6 +65,19 @@ impl<O: Operation> Index<O> {
                 is_other && txn.relation(other, self.slot) != Relation::Independent
             })
         })
+    }
+
+    /// Whether a transaction would wait behind requests that wait for what is prepared here, in part of another order.
+    pub(super) fn clashes_behind(&self, others: Others, txn: &Transaction<O>) -> bool {
+        if others < Others::Wait || planted::is(Off::Behind) {
+            return false;
+        }
+        let is_one = self.orders.keys().all(|order| *order == txn.order());
+        let mut open = self.open.values();
+        !is_one
+            && open.any(|(other, place)| {
+                matches!(place, Place::Prepared(_)) && other.order() != txn.order()
+            })
     }
 
     fn known(&self, id: TxnId) -> Option<&Arc<Transaction<O>>> {
