@@ -160,6 +160,11 @@ impl<O: Operation> Head<O> {
         self.index.holds(key)
     }
 
+    /// How many transactions were admitted, since this was asked last, to write a key that others had.
+    pub fn take_shared(&mut self) -> u64 {
+        self.index.take_shared()
+    }
+
     /// Whether it has no transaction, and none waits.
     pub fn is_idle(&self) -> bool {
         let is_over = self.book.is_empty() && self.settling.past.is_empty();

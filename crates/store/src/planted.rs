@@ -108,8 +108,6 @@ pub enum Planted {
     TurnTimeKept,
     /// A transaction over slots does not keep others from its keys.
     KeysNotTaken,
-    /// Transactions take keys for which requests wait.
-    AwaitedKeysTaken,
     /// Transactions are applied in any order where they write the same keys.
     WritesNotOrdered,
     /// Copies answer reads of a slot while transactions are open there.

@@ -144,7 +144,6 @@ impl Scenario for World {
             Fault::Wire(wire::Planted::ProofNotChecked),
             Fault::Kernel(Planted::TurnTimeKept),
             Fault::Kernel(Planted::KeysNotTaken),
-            Fault::Kernel(Planted::AwaitedKeysTaken),
             Fault::Kernel(Planted::WritesNotOrdered),
             Fault::Kernel(Planted::CopiesNotClosed),
             Fault::Kernel(Planted::LettersNotAwaited),

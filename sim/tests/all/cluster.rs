@@ -189,6 +189,14 @@ fn transactions_over_slots_do_not_keep_others_from_their_keys() {
     caught_saying::<World>("keys-not-taken", &size, what, spread(33..60));
 }
 
+/// A seed in which transactions that write a key of two slots meet.
+#[test]
+fn transactions_that_write_the_same_keys_are_not_ordered() {
+    let (size, what) = (Size::Any, "no order of the commands");
+    caught_saying::<World>("writes-not-ordered", &size, what, [56]);
+    caught_saying::<World>("no-stamps", &size, what, [56]);
+}
+
 #[test]
 fn messages_of_transactions_leave_before_copies_have_what_they_tell_of() {
     let (size, what) = (Size::Any, "no order of the commands");

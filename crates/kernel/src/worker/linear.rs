@@ -6,9 +6,11 @@
 //! and the log have what the head has recorded, as a reply does.
 //!
 //! A key of a transaction that is prepared is taken: other requests for it wait as for a slot that is not served
-//! ([`super::parking`]), and hold nothing meanwhile. A transaction, the other way round, is not prepared before commands
-//! over several workers let go of its keys. These never wait for a transaction while they hold keys, so that nothing
-//! waits in a circle.
+//! ([`super::parking`]), and hold nothing meanwhile. Other transactions may have it, too, if the order in which they are
+//! applied is all that matters to them (`typing`). A transaction, the other way round, is not prepared before commands
+//! over several workers let go of its keys, and before requests have run that wait for one of them and for no other slot.
+//! The former never wait for a transaction while they hold keys, and the latter wait for what is prepared at the same slot
+//! alone, so that nothing waits in a circle.
 //!
 //! Invariants:
 //! 1. A head acts only while this node serves its slot, and is made of the book again when the slot's chain has changed.
@@ -18,7 +20,7 @@
 //!
 //! `own` has the transactions of the worker's clients, `reads` those that only read, as a machine, and `reading` the worker's part
 //! in them, `letter` the messages with their senders and receivers, `keys` how
-//! a slot executes its commands, `together` how one slot executes commands on the keys of several, and `running` the worker's part.
+//! a slot executes its commands, `typing` what these say of its keys, `together` how one slot executes commands on the keys of several, and `running` the worker's part.
 
 mod again;
 mod figures;
@@ -48,13 +50,13 @@ use letter::worker_of;
 use rufous_base::Now;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
-use typing::KeyOp;
 use rufous_linear::codec::Coded;
 use rufous_linear::stored::{Stored, entry_of};
 use rufous_linear::{Ahead, Book, Entry, Head, Origin, Transaction, TxnId};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use typing::KeyOp;
 
 /// Messages about entries with more bytes are sent again this late for the first time: copies of them would keep nodes
 /// from the messages themselves.

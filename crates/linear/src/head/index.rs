@@ -86,6 +86,8 @@ pub(super) struct Index<O: Operation> {
     /// Numbers in the queue of those whose keys are held by other than transactions.
     not_free: BTreeSet<u64>,
     to_apply: BTreeSet<TxnId>,
+    /// How many were admitted to write a key that others had.
+    shared: u64,
     /// How often transactions were compared, for tests.
     compared: u64,
 }
@@ -111,6 +113,7 @@ impl<O: Operation> Index<O> {
             to_admit: BTreeSet::new(),
             not_free: BTreeSet::new(),
             to_apply: BTreeSet::new(),
+            shared: 0,
             compared: 0,
         };
         for (id, entry) in book.iter() {
@@ -268,6 +271,11 @@ impl<O: Operation> Index<O> {
         at.is_some_and(|at| !at.order.is_empty())
     }
 
+    /// How many were admitted since to write a key that others had.
+    pub(super) fn take_shared(&mut self) -> u64 {
+        std::mem::take(&mut self.shared)
+    }
+
     /// Keys may be free that were not. Whether something waits for that.
     pub(super) fn on_free(&mut self) -> bool {
         self.to_admit.append(&mut self.not_free);
@@ -301,7 +309,11 @@ impl<O: Operation> Index<O> {
                 None if others > Others::None && !planted::is(Off::Free) => {
                     self.not_free.insert(number);
                 }
-                None => return Some((self.take(number)?, false)),
+                None => {
+                    let mut written = txn.at(self.slot).filter(|part| part.writes());
+                    self.shared += u64::from(written.any(|part| self.holds(&part.key)));
+                    return Some((self.take(number)?, false));
+                }
             }
         }
         None

@@ -2,6 +2,7 @@
 
 use super::Linear;
 use super::together::Together;
+use super::typing::KeyOp;
 use crate::batch::Header;
 use crate::body::{self, Command, Commands, Deed, Fetched};
 use crate::lock::KeyName;
@@ -13,7 +14,6 @@ use crate::worker::{Worker, spanning};
 use rufous_base::limits::DATABASES;
 use rufous_base::slot::slot_of;
 use rufous_base::{Args, ConnId, Now, Output};
-use super::typing::KeyOp;
 use rufous_linear::{Later, Others, Stamp, State, Transaction, TxnId};
 use std::sync::Arc;
 
@@ -36,8 +36,7 @@ impl<P: Program> State<KeyOp> for Keys<'_, P> {
     }
 
     fn others(&self, key: &[u8]) -> Others {
-        let is_awaited = self.worker.parking.awaits(key);
-        if is_awaited && !planted::is(Planted::AwaitedKeysTaken) {
+        if self.worker.parking.awaits(key) {
             Others::Wait
         } else if is_free(self.worker, key) {
             Others::None

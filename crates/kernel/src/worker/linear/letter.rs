@@ -1,8 +1,8 @@
 //! Messages between the heads of slots, and between them and the workers that transactions came from.
 
+use super::typing::KeyOp;
 use rufous_base::limits::SLOTS;
 use rufous_chain::Peer;
-use super::typing::KeyOp;
 use rufous_linear::codec::Coded;
 use rufous_linear::{Message, Predecessor, TxnId};
 

@@ -3,6 +3,7 @@
 use super::again::At;
 use super::keys::Keys;
 use super::letter::{Letter, Place, Posted, txn_of, worker_of};
+use super::typing::KeyOp;
 use super::{Seat, is_from, name_of};
 use crate::body::without_changes;
 use crate::planted::{self, Planted};
@@ -11,7 +12,6 @@ use crate::worker::{Message as Between, Outcome as Result, Worker};
 use rufous_base::slot::worker_of_slot;
 use rufous_base::{Now, Until, WorkerId};
 use rufous_chain::Peer;
-use super::typing::KeyOp;
 use rufous_linear::stored::Write;
 use rufous_linear::{Head, Message, Outcome, Output, Record, To, TxnId};
 use rufous_mapping::{Mapping, NodeNo};
@@ -246,6 +246,7 @@ impl<P: Program> Heads<'_, P> {
             since,
         };
         act(&mut seat.head, &mut keys, &mut out);
+        self.worker.linear.figures.shared += seat.head.take_shared();
         let records = out.iter().filter_map(|output| match output {
             Output::Record(record) => Some(record),
             _ => None,

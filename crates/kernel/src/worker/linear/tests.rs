@@ -1,5 +1,6 @@
 //! Workers of two nodes, driven by hand: the test carries their letters.
 
+mod ordered;
 mod reads;
 mod stops;
 
@@ -13,6 +14,7 @@ use crate::worker::chains::tests::{at, mapping, settings};
 use crate::worker::{Outcome, Submitted, Worker};
 use crate::{Unwritable, placement::Placement};
 use rufous_base::{Args, ConnId, Output, WorkerId};
+use rufous_datatype::key::{Deadline, Footprint, Held, Op, Set};
 
 /// Its command 0 sets its first argument to its second; command 1 reads its first argument; command 2 moves its first
 /// key to its second.
@@ -45,6 +47,16 @@ impl Program for Strings {
             .iter()
             .position(|one| *one == name)
             .map(|id| id as u16)
+    }
+
+    fn touches(command: u16, args: &Args<'_>, _: Now) -> Option<Vec<(usize, Footprint)>> {
+        let set = Set {
+            value: args.get(2),
+            deadline: Deadline::Clear,
+            only: None,
+            get: false,
+        };
+        (command == 0).then(|| vec![(1, Held::new(Op::Set(set)).footprint())])
     }
 
     fn is_write(command: u16) -> bool {
@@ -189,9 +201,13 @@ impl Pair {
 
     /// A client of node 0 sets both keys, if a condition holds for the last one.
     fn begin(&mut self, condition: Option<Deed>) {
+        self.begin_with(b"1", condition);
+    }
+
+    fn begin_with(&mut self, value: &[u8], condition: Option<Deed>) {
         let mut body = body::begin();
         for key in [FIRST, LAST] {
-            let words = [&b"SET"[..], b"set", key, b"1"];
+            let words = [&b"SET"[..], b"set", key, value];
             let at = (slot_of(key), AT);
             body::put(&mut body, at, Deed::Run { key: 1 }, words.into_iter());
         }

@@ -5,6 +5,7 @@
 //! Values and changes are effects, as in logs.
 
 use super::keys::{Keys, word_of};
+use super::typing::KeyOp;
 use crate::body::{self, Command, Deed};
 use crate::durable::effect::Effect;
 use crate::lock::KeyName;
@@ -15,7 +16,6 @@ use crate::shard::Shard;
 use crate::worker::spanning;
 use rufous_base::slot::slot_of;
 use rufous_base::{Args, Output};
-use super::typing::KeyOp;
 use rufous_linear::{Transaction, told};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -408,3 +408,19 @@ fn a_request_that_has_its_keys_is_checked_again() {
     assert_eq!(rig.granted(write(5, "k")), (false, vec![LetGo, goes(5)]));
     assert_eq!(rig.progress(), [goes(2)]);
 }
+
+#[test]
+fn keys_are_awaited_by_requests_that_wait_for_one_slot_alone() {
+    let mut rig = Rig::new();
+    let key = |key: &str| key.as_bytes().to_vec();
+    rig.waits(write(1, "a"));
+    rig.waits(request(2, WRITE, Door::Plain, &["{a}b", "{a}c"]));
+    rig.waits(request(3, WRITE, Door::Plain, &["d", "e"]));
+    for awaited in ["a", "{a}b", "{a}c"] {
+        assert!(rig.parking.awaits(&key(awaited)), "{awaited}");
+    }
+    assert!(!rig.parking.awaits(b"d") && !rig.parking.awaits(b"e"));
+    rig.map(1, &[]);
+    assert_eq!(rig.progress(), [Runs(1), Runs(2), Runs(3)]);
+    assert!(!rig.parking.awaits(b"a") && !rig.parking.awaits(b"{a}b"));
+}
