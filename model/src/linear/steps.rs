@@ -72,18 +72,21 @@ impl World {
                 slot.head.on_free(&mut slot.keys, &mut out);
                 self.put(no, out);
             }
-            Action::Request(no, key) => {
-                self.left.requests -= 1;
-                let name = ops::name(key, self.bounds.typed);
-                let slot = self.slot(no);
-                if slot.head.holds(&name) {
-                    slot.keys.awaited.insert(name);
-                }
-            }
+            Action::Request(no, key) => self.request(no, key),
             Action::Round => self.round(),
         }
         self.run_requests();
         Ok(())
+    }
+
+    /// A request waits for a key that transactions have.
+    fn request(&mut self, no: u16, key: u16) {
+        self.left.requests -= 1;
+        let name = ops::name(key, self.bounds.typed);
+        let slot = self.slot(no);
+        if slot.head.holds(&name) {
+            slot.keys.awaited.insert(name);
+        }
     }
 
     /// Requests run whose keys no transaction has any more.
