@@ -262,8 +262,8 @@ impl Durability {
     fn order(&mut self, asked: Asked, now: Now, kernel: &mut Kernel) {
         match asked.order {
             SaveOrder::Unpin(id) => {
-                let there = kernel.unpin(id);
-                self.orders.answer(asked, SaveAnswer::Unpinned(there));
+                self.orders
+                    .answer(asked, SaveAnswer::Unpinned(kernel.unpin(id)));
             }
             SaveOrder::Pin if kernel.can_pin_without_save() => match kernel.pin(now) {
                 Ok((pin, generation)) => self.sealing.push((asked, pin, generation)),
@@ -288,14 +288,11 @@ impl Durability {
         if self.switching.is_empty() {
             return;
         }
-        let wanted = if self.wanted.log {
-            LogState::On
-        } else {
-            LogState::Off
-        };
+        let wanted = [LogState::Off, LogState::On][usize::from(self.wanted.log)];
         let answer = match kernel.refuses_writes() {
             _ if kernel.durable_figures().log_state == wanted => SaveAnswer::Saved,
             Some(Unwritable::Log(why)) if self.wanted.log => SaveAnswer::Failed(why.to_string()),
+            _ if self.stop_save == StopSave::Over => SaveAnswer::Failed("the node stops".into()),
             _ => return,
         };
         for asked in std::mem::take(&mut self.switching) {
@@ -439,12 +436,13 @@ impl Durability {
         kernel.all_quiet(now)
     }
 
-    /// Before logs are closed: false while a save is in progress.
+    /// Before logs are closed: false while a save is in progress. While worker 0 loads there is nothing to save.
     pub(super) fn close_logs(&mut self, now: Now, kernel: &mut Kernel, shared: &Shared) -> bool {
-        if self.coordinates() && !self.loading {
-            if self.saves_before_stop(now, kernel, shared) {
+        if self.coordinates() {
+            if !self.loading && self.saves_before_stop(now, kernel, shared) {
                 return false;
             }
+            self.stop_save = StopSave::Over;
             kernel.close_logs(now);
         }
         true

@@ -171,6 +171,11 @@ impl Front {
 
     /// Makes everything durable before the node stops. True when that is done.
     pub(super) fn close_durably(&mut self, now: Now, fx: &mut Effects<Message>) -> bool {
+        if self.durability.is_loading() && self.kernel.is_serving() {
+            // Loading has ended in this turn: the other workers close their logs when this one says so, no more each by
+            // itself. The event that tells of it is taken when the turn ends.
+            return false;
+        }
         let all_quiet = self.durability.all_quiet(now, &mut self.kernel);
         self.deliver_outcomes(fx);
         if !all_quiet {
