@@ -124,6 +124,12 @@ pub enum Kept {
 }
 
 impl Kept {
+    /// A prefix, and be it nothing.
+    pub const ANY: Kept = Kept::Prefix {
+        up_to_us: 0,
+        firm: Vec::new(),
+    };
+
     fn holds(&self, record: &Record) -> bool {
         if record.answered_us == u64::MAX {
             return false;

@@ -14,6 +14,8 @@ pub enum Planted {
     DroppedAtOnce,
     /// A slot of which no copy is left continues in the chain that it had.
     NotBornAgain,
+    /// Halted chains wait for the copies of a member that is forgotten.
+    ForgottenHeld,
     /// A restarted member counts as one that has its data.
     RestartUnnoticed,
 }

@@ -149,6 +149,8 @@ impl Heard {
     pub fn act_by(&mut self, epoch: u64, nodes: &BTreeSet<u16>, next: u16) {
         self.epoch = self.epoch.max(epoch);
         let own = member::node_of(self.own);
+        let is_gone =
+            |node: u16| node < next && !nodes.contains(&node) && !planted::is(Planted::GoneAwaited);
         let mut known: BTreeSet<u16> = self.silent.clone();
         for other in &mut self.others {
             let node = member::node_of(other.replica);
@@ -156,13 +158,12 @@ impl Heard {
                 continue;
             }
             known.insert(node);
-            if !nodes.contains(&node) && node < next && other.dropped_at.is_none() {
+            if is_gone(node) && other.dropped_at.is_none() {
                 other.dropped_at = Some(epoch);
             }
         }
-        let gone = known.iter().filter(|node| **node < next);
         self.dropped
-            .extend(gone.filter(|node| !nodes.contains(node)));
+            .extend(known.iter().filter(|node| is_gone(**node)));
         self.silent.retain(|node| !self.dropped.contains(node));
         for &node in nodes {
             if node != own && !known.contains(&node) && !self.dropped.contains(&node) {

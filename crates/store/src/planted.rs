@@ -14,6 +14,14 @@ pub enum Planted {
     LostWakeUp,
     /// A later waiter of a key is served before an earlier one.
     LaterFirst,
+    /// The log counts as in use before a start would find what it has.
+    LogSaidEarly,
+    /// Neither the reply nor a stop waits for a log that is being switched on.
+    SwitchNotAwaited,
+    /// A last frame that is whole but for a bit is taken for one that a loss of power cut short.
+    FlipTakenForTorn,
+    /// Replies do not wait where unsynced writes are older than the settings allow.
+    BoundNotKept,
     /// A snapshot omits a part of a large collection.
     SnapshotLosesChunk,
     /// Occasionally an effect of a command over workers does not reach the owner.
@@ -38,6 +46,10 @@ pub enum Planted {
     ForgottenEarly,
     /// Deletions are forgotten without waiting for other nodes.
     NodeNotAwaited,
+    /// Nodes that are no members any more are awaited.
+    GoneAwaited,
+    /// What a coordinator has is taken for later than what a node knows, also where it was restored to an earlier state.
+    WentBackUnnoticed,
     /// One of the other nodes is not sent changes.
     NodeNotTold,
     /// After a connection failure, unacknowledged changes are not sent again.
@@ -70,6 +82,8 @@ pub enum Planted {
     DeadlineNotLogged,
     /// Deadlines of replicated keys count from the wall clock, whatever stamps are ahead of it.
     DeadlineByWall,
+    /// A deadline of a replicated string writes the value again that is shown with it.
+    DeadlineWritesValue,
     /// Replicated keys are written however far clocks lead.
     LeadIgnored,
     /// Stamps of other nodes are taken however far they lead.

@@ -3,6 +3,7 @@
 
 use super::lasting::heard_health;
 use super::node::Power;
+use super::operator::Operator;
 use super::plan::KEYS;
 use super::world::{What, World};
 use crate::engine::Fault;
@@ -28,13 +29,13 @@ const PERIOD_US: u64 = 100_000;
 const REST_US: u64 = 4_000_000;
 
 /// The leader, which is none of the nodes: it never fails.
-const LEADER: NodeId = NodeId([0xff; 20]);
+pub(super) const LEADER: NodeId = NodeId([0xff; 20]);
 
 pub(super) struct Coordinator {
     pub(super) mapping: Arc<Mapping>,
     /// The mapping as it is stored.
     stored: Vec<u8>,
-    leader: Control,
+    pub(super) leader: Control,
     learned: Learned,
     /// What nodes have of slots of whose chains no node acts.
     held: Held,
@@ -48,6 +49,7 @@ pub(super) struct Coordinator {
     pub(super) dead: BTreeSet<NodeId>,
     /// When it was last planned to change something.
     pub(super) changed_us: u64,
+    pub(super) operator: Operator,
     pub(super) random: Random,
 }
 
@@ -56,7 +58,7 @@ impl Coordinator {
         Self {
             mapping: Arc::new(Mapping::new(copies)),
             stored: Vec::new(),
-            leader: control(LEADER, copies, 0),
+            leader: control(LEADER, copies, 0, Kept::default()),
             learned: Learned::default(),
             held: Held::default(),
             heard: BTreeMap::new(),
@@ -64,6 +66,7 @@ impl Coordinator {
             away_until_us: 0,
             dead: BTreeSet::new(),
             changed_us: 0,
+            operator: Operator::default(),
             random: Random::new(seed, "coordinator"),
         }
     }
@@ -85,24 +88,34 @@ impl Coordinator {
     }
 
     fn stored(&self) -> Option<Stored<'_>> {
-        let epoch = self.mapping.epoch;
-        let mapping = self.stored.as_slice();
+        let (has, mapping) = match self.operator.restored() {
+            Some((restored, bytes)) => (restored, bytes),
+            None => (&self.mapping, &self.stored),
+        };
+        let epoch = has.epoch;
         (epoch > 0).then_some(Stored { epoch, mapping })
+    }
+
+    /// The epoch that the leader knows.
+    pub(super) fn leader_epoch(&self) -> u64 {
+        self.leader.mapping().map_or(0, |mapping| mapping.epoch)
     }
 
     /// What the leader decides now.
     fn decide(&mut self, now: u64) -> Vec<Action> {
         self.heard.retain(|_, (_, at)| now - *at < DETECTION_US);
         let heard = self.heard.iter();
-        let epoch = self.mapping.epoch;
+        // Taken apart from what the leader changes.
+        let stored = self.stored().map(|of| (of.epoch, of.mapping.to_vec()));
         let view = View {
             is_current: true,
             is_member: true,
             leader: Some(LEADER),
-            stored: (epoch > 0).then_some(Stored {
-                epoch,
-                mapping: &self.stored,
+            stored: stored.as_ref().map(|(epoch, mapping)| Stored {
+                epoch: *epoch,
+                mapping,
             }),
+            forgets: self.operator.forgets.clone(),
             alive: heard.map(|(id, (m, _))| (*id, m.clone())).collect(),
             health: self.health.clone(),
             removed: self.dead.clone(),
@@ -124,7 +137,7 @@ impl Coordinator {
 }
 
 /// Control as nodes have it, for a cluster in which epochs follow one another fast.
-pub(super) fn control(me: NodeId, copies: usize, workers: usize) -> Control {
+pub(super) fn control(me: NodeId, copies: usize, workers: usize, kept: Kept) -> Control {
     let limits = Limits {
         learning: 16384,
         ..Limits::default()
@@ -136,7 +149,7 @@ pub(super) fn control(me: NodeId, copies: usize, workers: usize) -> Control {
         workers,
         apart_us: 0,
         limits,
-        kept: Kept::default(),
+        kept,
     })
 }
 
@@ -162,6 +175,8 @@ impl World {
     pub(super) fn on_coordinate(&mut self) {
         self.push(self.engine.now_us + PERIOD_US, None, What::Coordinate);
         self.leave_drained();
+        self.start_again_behind();
+        self.forget_gone();
         self.look_for_rest();
         if self.engine.now_us < self.coordinator.away_until_us {
             return;
@@ -253,6 +268,7 @@ impl World {
                     self.note("coord", format_args!("unfit: {now:?}"));
                     return self.plan_next();
                 }
+                Action::Forgotten { id, kept } => return self.on_forgotten(id, kept),
                 Action::Refused { epoch, why } => {
                     return self.fail(format!("the leader refuses epoch {epoch}: {why}"));
                 }
@@ -271,7 +287,9 @@ impl World {
                 return;
             }
         }
-        if let Err(wrong) = next.check().and(next.follows(&coordinator.mapping)) {
+        let restored = coordinator.operator.restored();
+        let has = restored.map_or(&coordinator.mapping, |(has, _)| has);
+        if let Err(wrong) = next.check().and(next.follows(has)) {
             return self.fail(format!("the planner says what may not be: {wrong}"));
         }
         coordinator.learned.clear();
@@ -281,6 +299,7 @@ impl World {
             .leader
             .on_proposed(self.engine.now_us, Outcome::Taken);
         let before = std::mem::replace(&mut coordinator.mapping, Arc::new(next));
+        coordinator.operator.on_taken(Arc::clone(&before));
         self.look_at_changes(&before);
     }
 
@@ -343,6 +362,11 @@ impl World {
                 Action::Tell { worker, mapping } => {
                     behind.insert(worker, mapping);
                 }
+                Action::Adopted { mapping, .. } if self.plan.restores() => {
+                    self.nodes[node].kept.mapping = Some(mapping);
+                }
+                Action::WentBack { .. } => self.nodes[node].kept.is_behind = true,
+                Action::CaughtUp { .. } => self.nodes[node].kept.is_behind = false,
                 Action::Refused { epoch, why } => {
                     self.fail(format!("node {node} refuses epoch {epoch}: {why}"));
                 }
@@ -377,6 +401,7 @@ impl World {
         let knows = |worker: &u64| *worker == coordinator.epoch();
         let mut nodes = self.nodes.iter();
         self.engine.now_us >= coordinator.changed_us + REST_US
+            && coordinator.operator.is_done()
             && nodes.all(|node| match node.power {
                 Power::Up => !node.drains && node.control.told().iter().all(knows),
                 Power::Gone | Power::New => true,

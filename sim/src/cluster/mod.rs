@@ -20,6 +20,7 @@
 //! - `coordinator`: the members, and the agreed mapping
 //! - `trouble`: faults, and the end of them; `lasting`: one that lasts; `stops`: nodes that are
 //!   stopped in the middle of a turn
+//! - `operator`: members are forgotten, and the coordinator is restored to an earlier state
 //! - `clients`: requests and replies; `wishes`: which requests
 //! - `units`: collections, transactions, watched keys, lists that are waited for
 //! - `spread`: keys of several slots, and transactions over them; `begun`: those that read before they write
@@ -37,6 +38,7 @@ mod judge;
 mod lasting;
 mod loose;
 mod node;
+mod operator;
 mod pairs;
 pub mod plan;
 mod refusals;
@@ -58,6 +60,7 @@ use plan::{Plan, Size};
 use rufous_chain::planted as chain;
 use rufous_kernel::planted::Planted;
 use rufous_linear::planted::Off;
+use rufous_mapping::planted as mapping;
 use rufous_wire::planted as wire;
 pub use world::World;
 
@@ -118,6 +121,8 @@ impl Scenario for World {
             "a command of a begun transaction was refused",
             "a process without the secret was refused",
             "a node was stopped within a turn",
+            "a member that was gone was forgotten",
+            "the coordinator was restored to an earlier state",
         ],
         many: 300,
         faults: &[
@@ -152,6 +157,8 @@ impl Scenario for World {
             Fault::Kernel(Planted::ReadOnce),
             Fault::Kernel(Planted::UndoneInPart),
             Fault::Kernel(Planted::LeftAwaited),
+            Fault::Kernel(Planted::WentBackUnnoticed),
+            Fault::Mapping(mapping::Planted::ForgottenHeld),
             Fault::Kernel(Planted::ConditionsNotChecked),
             Fault::Kernel(Planted::ValuesNotGathered),
             Fault::Kernel(Planted::ChangesNotMade),

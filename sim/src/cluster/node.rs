@@ -11,7 +11,7 @@ use rufous_base::disk::DiskOp;
 use rufous_base::limits::LEFT_PATIENCE_US;
 use rufous_base::limits::MAX_STAMP_LEAD_US;
 use rufous_base::{Now, WorkerId};
-use rufous_cluster::control::Control;
+use rufous_cluster::control::{Control, Kept};
 use rufous_kernel::keyspace::{Keyspace, Regime};
 use rufous_kernel::worker::Past;
 use rufous_mapping::{Folder, Member, NodeId};
@@ -70,6 +70,8 @@ pub(super) struct Node {
     pub(super) alone_until_us: u64,
     /// Which mapping it acts by, and which of its workers know.
     pub(super) control: Control,
+    /// The last mapping that it acted by, which its folder keeps: where the coordinator may lose that.
+    pub(super) kept: Kept,
     /// When the last message between two workers arrives.
     pub(super) last_message_us: BTreeMap<(usize, usize), u64>,
     offset_us: u64,
@@ -101,7 +103,8 @@ impl Node {
             troubled_us: 0,
             slow: (1, 0),
             alone_until_us: 0,
-            control: control(NodeId([index as u8; 20]), plan.copies, 0),
+            control: control(NodeId([index as u8; 20]), plan.copies, 0, Kept::default()),
+            kept: Kept::default(),
             last_message_us: BTreeMap::new(),
             offset_us,
             drift,
@@ -208,7 +211,7 @@ impl Node {
         let front = |w| Front::new(WorkerId(w as u16), Arc::clone(&shared), Arc::clone(&config));
         self.seats = (0..self.workers).map(|w| Seat::new(front(w))).collect();
         self.shared = Some(shared);
-        self.control = control(self.id, plan.copies, self.workers);
+        self.control = control(self.id, plan.copies, self.workers, self.kept.clone());
         self.last_message_us.clear();
     }
 

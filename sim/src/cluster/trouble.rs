@@ -15,6 +15,7 @@ impl World {
         }
         self.push(self.engine.now_us + PERIOD_US, None, What::Trouble);
         self.last();
+        self.operate();
         let troubles = self.plan.troubles.clone();
         if self.comes(troubles.cut_us) {
             self.cut_one();
@@ -167,7 +168,10 @@ impl World {
 
     /// A node that has left is started again, with the data that it had.
     fn take_back(&mut self) {
-        let gone = self.nodes.iter().position(|node| node.power == Power::Gone);
+        let operator = &self.coordinator.operator;
+        let is_gone =
+            |node: &super::node::Node| node.power == Power::Gone && !operator.waits_for(node.id);
+        let gone = self.nodes.iter().position(is_gone);
         let Some(node) = gone.filter(|_| self.plan.mode != Mode::Off) else {
             return;
         };
@@ -236,7 +240,7 @@ impl World {
         }
     }
 
-    fn end_all(&mut self) {
+    pub(super) fn end_all(&mut self) {
         if self.plan.mode == Mode::Off {
             return;
         }
@@ -295,6 +299,7 @@ impl World {
         self.calm = true;
         self.unrest_us = self.engine.now_us;
         self.coordinator.away_until_us = 0;
+        self.put_back();
         self.parted.clear();
         self.end_lasting();
         for wire in 0..self.wires.len() {

@@ -4,6 +4,7 @@
 //! something has seen it, so it must not come back. Operations at a node that
 //! was dropped may be lost, done and undone alike.
 
+use super::plan::{Mode, Plan};
 use super::seat::Seat;
 use crate::engine::random::Random;
 use rufous_base::Now;
@@ -20,6 +21,7 @@ const REGISTERS: [&str; 2] = ["kr1", "kr2"];
 const HASHES: [&str; 2] = ["kh1", "kh2"];
 /// The first one is never removed.
 const COUNTERS: [&str; 2] = ["kc", "kd"];
+const DAY_MS: u64 = 86_400_000;
 
 type Things = BTreeSet<u64>;
 
@@ -31,6 +33,8 @@ enum Deed {
     /// Removes a counter.
     Uncount,
     See(Things),
+    /// Sets a deadline, which does not come, or removes it.
+    Date,
 }
 
 #[derive(Clone, Debug)]
@@ -41,6 +45,8 @@ struct Event {
     worker: usize,
     key: &'static str,
     deed: Deed,
+    /// What was shown there before.
+    seen: Things,
     replied: bool,
 }
 
@@ -50,6 +56,7 @@ pub struct Deeds {
     events: Vec<Event>,
     made: u64,
     has_hashes: bool,
+    has_deadlines: bool,
     /// Members that were dropped.
     dropped: BTreeSet<usize>,
     /// Where the round began, and what the removable counter was then.
@@ -66,9 +73,10 @@ pub struct Place {
 }
 
 impl Deeds {
-    pub fn new(has_hashes: bool) -> Self {
+    pub fn new(plan: &Plan) -> Self {
         Self {
-            has_hashes,
+            has_hashes: plan.mode == Mode::Saved,
+            has_deadlines: plan.has_deadlines(),
             ..Self::default()
         }
     }
@@ -92,8 +100,10 @@ impl Deeds {
         let us = place.us;
         let seen = see(seat, key, us);
         let is_counter = COUNTERS.contains(&key);
+        let before = seen.clone();
         let deed = match random.below(6) {
             0 | 1 => Deed::See(seen),
+            2 | 3 if self.has_deadline(key) => date(seat, key, us, random),
             2 if !is_counter => Deed::Remove(remove(seat, key, seen, us, random)),
             2 if key == COUNTERS[1] && random.chance(0.2) => {
                 seat.write(us, |shard, now| {
@@ -110,9 +120,16 @@ impl Deeds {
             worker: place.worker,
             key,
             deed,
+            seen: before,
             replied: false,
         });
         self.events.len() - 1
+    }
+
+    /// Whether a key is given deadlines, and is not removed: what is gone is not forgotten before a deadline that was set
+    /// at the same time, and that does not come.
+    fn has_deadline(&self, key: &str) -> bool {
+        self.has_deadlines && (REGISTERS.contains(&key) || key == COUNTERS[0])
     }
 
     fn make(&mut self, seat: &mut Seat, key: &str, us: u64, random: &mut Random) -> Deed {
@@ -171,6 +188,7 @@ impl Deeds {
         for key in SETS.into_iter().chain(HASHES).chain(REGISTERS) {
             let shown = same(seats, key, |seat| see(seat, key, us))?;
             self.judge_things(key, &shown)?;
+            same(seats, key, |seat| seat.deadline(us, key.as_bytes()))?;
         }
         for (at, key) in COUNTERS.into_iter().enumerate() {
             let text = same(seats, key, |seat| seat.text(us, key.as_bytes()))?;
@@ -220,18 +238,20 @@ impl Deeds {
     fn judge_things(&self, key: &str, shown: &Things) -> Result<(), String> {
         let (mut made, mut kept, mut touched, mut gone) =
             (Things::new(), Things::new(), Things::new(), Things::new());
+        let mut replaced = Things::new();
         for event in self.events.iter().filter(|event| event.key == key) {
             let stays = event.replied && !self.dropped.contains(&event.member);
             match &event.deed {
                 Deed::Make(thing) => {
                     made.insert(*thing);
                     kept.extend(stays.then_some(*thing));
+                    replaced.extend(event.seen.iter().filter(|_| stays));
                 }
                 Deed::Remove(things) => {
                     touched.extend(things);
                     gone.extend(things.iter().filter(|_| stays));
                 }
-                Deed::Count(_) | Deed::Uncount | Deed::See(_) => {}
+                Deed::Count(_) | Deed::Uncount | Deed::See(_) | Deed::Date => {}
             }
         }
         if let Some(thing) = shown.iter().find(|thing| !made.contains(thing)) {
@@ -239,6 +259,11 @@ impl Deeds {
         }
         if let Some(thing) = shown.intersection(&gone).next() {
             return Err(format!("{key} has {thing} again, which was removed"));
+        }
+        let undone = shown.intersection(&replaced).next();
+        if let Some(thing) = undone.filter(|_| !is_collection(key)) {
+            let what = "which a write that was acknowledged had replaced";
+            return Err(format!("{key} has {thing} again, {what}"));
         }
         let lost = kept.difference(&touched).find(|t| !shown.contains(t));
         match lost {
@@ -295,6 +320,18 @@ fn remove(seat: &mut Seat, key: &str, mut seen: Things, us: u64, random: &mut Ra
         }
     });
     seen
+}
+
+/// Sets a deadline long after the end of the run on what is shown, or removes the one that it has.
+fn date(seat: &mut Seat, key: &str, us: u64, random: &mut Random) -> Deed {
+    let after_ms = DAY_MS + random.below(DAY_MS);
+    let is_set = random.chance(0.8);
+    seat.write(us, |shard, now| {
+        let name = shard.key(key.as_bytes());
+        let deadline = is_set.then_some(now.unix_ms() + after_ms);
+        shard.set_expire_at(0, name, deadline, now);
+    });
+    Deed::Date
 }
 
 /// What all workers that have a replica say.

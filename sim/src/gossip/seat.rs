@@ -233,6 +233,12 @@ impl Seat {
         value.map(|value| value.bytes().to_vec())
     }
 
+    /// When the key expires, if it does (Unix milliseconds).
+    pub fn deadline(&mut self, us: u64, key: &[u8]) -> Option<u64> {
+        let (now, key) = (self.now(us), self.shard.key(key));
+        self.shard.expire_at(0, key, now).flatten()
+    }
+
     /// The whole state of a key, as chunks of its type.
     pub fn state(&mut self, us: u64, key: &[u8]) -> Vec<Vec<u8>> {
         let (now, key) = (self.now(us), self.shard.key(key));

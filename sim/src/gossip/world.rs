@@ -122,7 +122,7 @@ impl World {
                 nodes: (0..count as u16).collect(),
                 next: count as u16,
             },
-            deeds: Deeds::new(plan.mode == Mode::Saved),
+            deeds: Deeds::new(&plan),
             texts: Texts::new(&plan),
             ways: BTreeMap::new(),
             left: 0,
@@ -154,6 +154,9 @@ impl World {
     pub(super) fn reach_mode(&mut self) {
         if self.plan.mode != Mode::Ahead {
             self.engine.reach(self.plan.mode.drawn().name());
+        }
+        if self.plan.has_deadlines() && self.texts.is_none() {
+            self.engine.reach("deadlines set");
         }
     }
 

@@ -1,9 +1,12 @@
 //! What a seed stands for: the size of the node, its settings, the clients'
 //! requests, and which faults occur how often.
 
+mod varieties;
+
 use crate::engine::random::Random;
 use crate::history::Kind;
 use std::fmt;
+pub use varieties::BOUND_MS;
 
 /// How much of what was acknowledged survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,6 +220,7 @@ impl Plan {
         plan.add_collections();
         plan.add_types();
         plan.add_lattice();
+        plan.vary(limits);
         plan.narrow(limits);
         plan
     }

@@ -1,6 +1,6 @@
 //! The settings of a node, from a plan; and what the node is able to do.
 
-use crate::node::plan::{Mode, Plan};
+use crate::node::plan::{BOUND_MS, Mode, Plan};
 use rufous_server::config::{AppendFsync, Collections, Config, MaxmemoryPolicy};
 
 /// Settings of a node with `workers` workers.
@@ -24,18 +24,22 @@ pub fn config(plan: &Plan, workers: usize) -> Config {
     ] {
         packing.entries = plan.packed;
     }
-    Config {
+    let mut config = Config {
         collections,
         workers,
         maxmemory: plan.maxmemory.unwrap_or(0),
         maxmemory_policy: policy.map_or(MaxmemoryPolicy::NoEviction, |(policy, _)| policy),
         folder: plan.mode != Mode::Off,
-        appendonly: plan.mode != Mode::Off,
+        appendonly: plan.mode != Mode::Off && !plan.switches_log(),
         appendfsync,
         log_segment_size: plan.segment_bytes,
         snapshot_retention: plan.retention,
         ..Config::in_memory()
+    };
+    if plan.has_long_syncs() {
+        config.appendfsync_max_ms = BOUND_MS;
     }
+    config
 }
 
 /// Whether the node knows a command of this name.

@@ -135,6 +135,8 @@ pub struct World {
     flipped: bool,
     /// Collections that were large when the node ended, by unit and key.
     large: Vec<(usize, usize)>,
+    /// The node was asked to stop when its log was on, or was being switched on.
+    stop_keeps: bool,
     /// When the disk became full for the first time.
     full_since_us: Option<u64>,
 }
@@ -172,7 +174,8 @@ impl World {
             lattice: Lattice::new(&plan),
             history: History::new(workload::units(&plan)),
             unique: Unique::of(&plan),
-            disk: Disk::new(seed, plan.disk.clone()),
+            disk: Disk::new(seed, plan.disk.clone())
+                .with_long_syncs(plan.has_long_syncs().then_some(seed)),
             modes: Modes::new(plan.mode),
             crashes: plan.crashes.iter().cloned().collect(),
             finished: 0,
@@ -181,6 +184,7 @@ impl World {
             calm: false,
             flipped: false,
             large: Vec::new(),
+            stop_keeps: false,
             full_since_us: None,
             plan,
         }

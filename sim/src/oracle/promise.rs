@@ -1,6 +1,7 @@
 //! What a node promises to keep, by its setting of `appendfsync`.
 
-use crate::history::Kept;
+use crate::history::{History, Kept, Outcome};
+use crate::model::{Op, Step};
 use crate::node::plan::{Ending, Mode};
 use rufous_resp::Reply;
 
@@ -31,6 +32,29 @@ pub struct Slowness {
 /// With `everysec`, how old something unsynced may get on a fast disk: the
 /// second, and the worker's own pace.
 const WINDOW_US: u64 = 1_250_000;
+
+/// A turn of a worker, and the way of its reply.
+const TURN_US: u64 = 100_000;
+
+/// Of a life of a node with one worker and `everysec`: everything acknowledged before this has been synced, however long
+/// syncs take. No write is acknowledged while an earlier one is older than the bound and not synced, so what is not synced
+/// is from the last time as long as the bound in which writes were acknowledged.
+pub fn bounded_up_to(history: &History, life: usize, bound_us: u64) -> u64 {
+    let lives = history.records.iter().filter_map(|lives| lives.get(life));
+    let is_write = |op: &Op| {
+        let Op::One(step) = op else { return false };
+        matches!(step, Step::Set { .. } | Step::Append(..) | Step::IncrBy(..))
+    };
+    let is_done = |outcome: &Outcome| matches!(outcome, Outcome::Seen(reply) if !is_error(reply));
+    let writes = lives.flatten();
+    let writes = writes.filter(|record| is_write(&record.op) && is_done(&record.outcome));
+    let last_us = writes.map(|record| record.answered_us).max();
+    last_us.map_or(0, |last| last.saturating_sub(bound_us + TURN_US))
+}
+
+fn is_error(reply: &Reply) -> bool {
+    matches!(reply, Reply::Error(_))
+}
 
 impl Modes {
     pub fn new(first: Mode) -> Self {

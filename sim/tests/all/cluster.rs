@@ -272,3 +272,16 @@ fn a_lost_watch_counts_as_if_it_had_lasted() {
     let (size, what) = (Size::Any, "no order of the commands");
     caught_saying::<World>("lost-watch-trusted", &size, what, [63, 79, 111, 127]);
 }
+
+/// Seeds in which a node never comes back after all have ended, and is forgotten.
+#[test]
+fn chains_that_wait_for_a_member_that_is_forgotten() {
+    let (size, what) = (Size::Any, "too long until all are at rest");
+    caught_saying::<World>("forgotten-held", &size, what, [49, 33, 97]);
+}
+
+/// A seed in which all nodes start while the coordinator has an earlier mapping than the last one.
+#[test]
+fn a_coordinator_that_was_restored_is_not_recognised() {
+    caught::<World>("went-back-unnoticed", [74]);
+}

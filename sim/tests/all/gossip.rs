@@ -148,3 +148,16 @@ fn reports_whose_date_is_not_logged() {
 fn new_nodes_that_serve_although_they_reach_none_that_does() {
     caught_in("away", "new-serves-alone", "", 0..60);
 }
+
+/// Seeds whose clients set deadlines.
+#[test]
+fn deadlines_that_write_the_value_anew() {
+    caught_in("shared", "deadline-writes-value", "not from", 8..32);
+    let what = "again, which a write that was acknowledged had replaced";
+    caught_in("shared", "deadline-writes-value", what, 8..48);
+}
+
+#[test]
+fn nodes_that_are_no_members_any_more_and_are_awaited() {
+    caught("gone-awaited", 0..10);
+}

@@ -235,3 +235,34 @@ fn writes_with_causal_order_that_replace_what_they_have_not_seen() {
 fn writes_with_causal_order_that_leave_what_they_have_seen() {
     caught_saying("seen-not-replaced", &lattice(), "again", 100);
 }
+
+/// The seeds of one variety, see `sim/src/node/plan/varieties.rs`.
+fn variety(rest: u64, seeds: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
+    seeds.filter(move |seed| seed % 16 == rest)
+}
+
+#[test]
+fn a_log_that_is_said_to_be_on_before_a_start_would_find_it() {
+    let limits = Limits::default();
+    caught_among::<World>("log-said-early", &limits, NO_ORDER, variety(3, 0..200));
+}
+
+#[test]
+fn a_stop_that_does_not_wait_for_the_log_that_is_switched_on() {
+    let limits = Limits::default();
+    let seeds = variety(3, 0..200);
+    caught_among::<World>("switch-not-awaited", &limits, NO_ORDER, seeds);
+}
+
+#[test]
+fn a_flipped_bit_of_the_last_frame_that_is_taken_for_a_torn_write() {
+    let limits = Limits::default();
+    let seeds = variety(8, 0..200);
+    caught_among::<World>("flip-taken-for-torn", &limits, NO_ORDER, seeds);
+}
+
+#[test]
+fn replies_that_do_not_wait_for_a_long_sync() {
+    let limits = Limits::default();
+    caught_among::<World>("bound-not-kept", &limits, NO_ORDER, variety(10, 0..60));
+}

@@ -27,6 +27,7 @@ pub use halted::{Continues, Halted};
 use judged::{draining, has_all, is_time, judge, note_away, unfit};
 use reach::Reach;
 use rufous_base::limits::CAUGHT_UP_US;
+use rufous_kernel::planted::{self, Planted};
 use rufous_mapping::planner::{self, Asked, Health, Held, Learned, Limits, Seen};
 use rufous_mapping::{Mapping, Member, NodeId, NodeNo, Phase};
 use rufous_wire::mapping::{decode, decode_member};
@@ -286,7 +287,7 @@ impl Control {
         } else {
             found < known.epoch
         };
-        if is_behind == self.is_behind {
+        if is_behind == self.is_behind || planted::is(Planted::WentBackUnnoticed) {
             return false;
         }
         self.is_behind = is_behind;
@@ -304,6 +305,7 @@ impl Control {
         let known = self.mapping.as_deref();
         let epoch = known.map_or(0, |mapping| mapping.epoch);
         let kept = self.settings.kept.mapping.as_deref();
+        let kept = kept.filter(|_| !planted::is(Planted::WentBackUnnoticed));
         let least = kept.map_or(0, |kept| kept.epoch);
         let is_new = |stored: &Stored<'_>| stored.epoch > epoch && stored.epoch >= least;
         let Some(stored) = view.stored.filter(is_new) else {

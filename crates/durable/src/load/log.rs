@@ -22,6 +22,7 @@ use super::pass::{Pass, Span, Target};
 use super::plan::Plan;
 use super::segments::{Segment, SegmentState};
 use rufous_base::disk::FileName;
+use rufous_store::planted::{self, Planted};
 
 /// The first invalid frame, and the bytes behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -361,7 +362,8 @@ impl LogPass {
         let mut proof = senseless.then_some("its checksum is right");
         if rest_at == offset && !senseless {
             let seed = reader.seed();
-            let flipped = is_whole_but_for_a_bit(seed, self.next, offset, &rest);
+            let flipped = is_whole_but_for_a_bit(seed, self.next, offset, &rest)
+                && !planted::is(Planted::FlipTakenForTorn);
             proof =
                 flipped.then_some("it is whole but for one bit, which no loss of power changes");
         }

@@ -5,6 +5,7 @@ use super::super::file::{FileHeader, HEADER_BYTES};
 use super::{Closing, Fsync, LogWriter, Outcome, SECOND_US};
 use rufous_base::disk::{DiskError, DiskErrorKind, DiskOp, DiskReply, DiskRequest, FileName, Lane};
 use rufous_base::time::Now;
+use rufous_store::planted::{self, Planted};
 
 /// Frames are collected in buffers of about this size; one is written at a time.
 pub(super) const BATCH_BYTES: usize = 2 << 20;
@@ -204,7 +205,8 @@ impl LogWriter {
         let since = self.unsynced_since_us;
         let late = since.is_some_and(|since| now.mono_us >= since.saturating_add(bounds.us));
         let much = self.segments.unsynced_bytes() > bounds.bytes;
-        self.config.fsync == Fsync::EverySec && (late || much)
+        let is_kept = !planted::is(Planted::BoundNotKept);
+        self.config.fsync == Fsync::EverySec && (late || much) && is_kept
     }
 
     /// Synced frames may now be committed, too.

@@ -8,6 +8,7 @@
 
 use super::saves::CutOf;
 use crate::durable::keeper::Keeper;
+use crate::planted::{self, Planted};
 
 /// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +117,7 @@ impl Switch {
     pub(super) fn is(&self, keeper: &Keeper) -> LogState {
         match self.state {
             State::On if !self.wanted => LogState::Ending,
-            State::On if keeper.log_holds() => LogState::On,
+            State::On if keeper.log_holds() || planted::is(Planted::LogSaidEarly) => LogState::On,
             State::Off if !self.wanted && keeper.end_is_noted() => LogState::Off,
             _ if self.wanted => LogState::Starting,
             _ => LogState::Ending,

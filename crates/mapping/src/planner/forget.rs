@@ -3,6 +3,7 @@
 use crate::chains::{Chain, Chains};
 use crate::mapping::Mapping;
 use crate::member::NodeNo;
+use crate::planted::{self, Planted};
 use std::fmt;
 
 /// Why a member stays.
@@ -48,7 +49,7 @@ pub fn forget(mapping: &Mapping, no: NodeNo) -> Result<Option<Mapping>, Kept> {
     next.chains = Chains::with_room_for(mapping.chains.ranges().len());
     for (slots, chain) in mapping.chains.ranges() {
         let mut chain = *chain;
-        if waits(&chain) {
+        if waits(&chain) && !planted::is(Planted::ForgottenHeld) {
             chain.members.retain(|member| member != no);
         }
         next.chains.push(slots.start, chain);

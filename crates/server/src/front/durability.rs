@@ -12,6 +12,7 @@ use rufous_base::{NodeEffect, Now, Until, WorkerId};
 use rufous_command::DataCommands;
 use rufous_kernel::durable::Event;
 use rufous_kernel::durable::keeper::{self, Purpose};
+use rufous_kernel::planted::{self, Planted};
 use rufous_kernel::worker::{LogState, SaveRefused};
 use rufous_kernel::{Unwritable, Worker};
 
@@ -291,6 +292,7 @@ impl Durability {
         let wanted = [LogState::Off, LogState::On][usize::from(self.wanted.log)];
         let answer = match kernel.refuses_writes() {
             _ if kernel.durable_figures().log_state == wanted => SaveAnswer::Saved,
+            _ if planted::is(Planted::SwitchNotAwaited) => SaveAnswer::Saved,
             Some(Unwritable::Log(why)) if self.wanted.log => SaveAnswer::Failed(why.to_string()),
             _ if self.stop_save == StopSave::Over => SaveAnswer::Failed("the node stops".into()),
             _ => return,
@@ -439,7 +441,8 @@ impl Durability {
     /// Before logs are closed: false while a save is in progress. While worker 0 loads there is nothing to save.
     pub(super) fn close_logs(&mut self, now: Now, kernel: &mut Kernel, shared: &Shared) -> bool {
         if self.coordinates() {
-            if !self.loading && self.saves_before_stop(now, kernel, shared) {
+            let saves = !self.loading && !planted::is(Planted::SwitchNotAwaited);
+            if saves && self.saves_before_stop(now, kernel, shared) {
                 return false;
             }
             self.stop_save = StopSave::Over;

@@ -142,6 +142,13 @@ pub(super) fn set_deadline(at: &mut At<'_>, keyed: Keyed, unix_ms: Option<u64>) 
     if tag == Tag::Siblings {
         return causal::set_deadline(at, keyed, deadline);
     }
+    if planted::is(Planted::DeadlineWritesValue)
+        && tag == Tag::Register
+        && let Some(shown) = at.shown_text()
+    {
+        let expiry = unix_ms.map_or(ExpirySetting::Clear, ExpirySetting::At);
+        return write_string(at, keyed, &NewValue::Own(shown), expiry);
+    }
     let encode = |object: &Object, writer: &Writer, ops: &mut Vec<u8>| {
         object.encode_deadline(deadline, writer, ops)
     };

@@ -5,6 +5,10 @@ use crate::engine::random::Random;
 /// What a disk writes whole or not at all, mostly.
 const SECTOR: usize = 512;
 
+/// The end of a log's last frame, behind the header of the file.
+const LAST_BYTES: usize = 30;
+const FILE_HEADER: usize = 64;
+
 /// A change that is not on the disk yet.
 #[derive(Clone, Debug)]
 enum Change {
@@ -173,6 +177,25 @@ impl File {
         self.durable[at] ^= 1 << bit;
         if let Some(byte) = self.live.get_mut(at) {
             *byte ^= 1 << bit;
+        }
+        Some(at)
+    }
+
+    /// Sets a bit of the last bytes that is not set.
+    pub fn set_bit_near_end(&mut self, random: &mut Random) -> Option<usize> {
+        let used = self.durable.iter().rposition(|b| *b != 0)? + 1;
+        let from = used.saturating_sub(LAST_BYTES).max(FILE_HEADER);
+        if from >= used {
+            return None;
+        }
+        let at = from + random.index(used - from);
+        let clear: Vec<u32> = (0..8)
+            .filter(|bit| self.durable[at] >> bit & 1 == 0)
+            .collect();
+        let bit = clear.get(random.index(clear.len().max(1)))?;
+        self.durable[at] |= 1 << bit;
+        if let Some(byte) = self.live.get_mut(at) {
+            *byte |= 1 << bit;
         }
         Some(at)
     }

@@ -33,6 +33,8 @@ pub struct Disk {
     pub full: bool,
     /// Whether it answers no request.
     pub hangs: bool,
+    /// Whether every other sync takes seconds.
+    long_syncs: Option<Random>,
     /// The longest that a sync has taken in this life of the node.
     pub slowest_sync_us: u64,
     /// Since when syncs, or writes, may have failed in this life of the node.
@@ -48,9 +50,16 @@ impl Disk {
             faulty: true,
             full: false,
             hangs: false,
+            long_syncs: None,
             slowest_sync_us: 0,
             failing_since_us: None,
         }
+    }
+
+    /// See [`Disk::long_syncs`].
+    pub fn with_long_syncs(mut self, seed: Option<u64>) -> Self {
+        self.long_syncs = seed.map(|seed| Random::new(seed, "long syncs"));
+        self
     }
 
     /// A life of the node begins.
@@ -67,6 +76,13 @@ impl Disk {
             }
             _ => self.faults.write_us,
         };
+        if let DiskOp::Sync { .. } = op
+            && self.faulty
+            && let Some(random) = &mut self.long_syncs
+            && random.chance(0.5)
+        {
+            return random.between(2_000_000, 8_000_000);
+        }
         self.random.skewed(low, high)
     }
 
@@ -244,8 +260,11 @@ impl Disk {
         }
     }
 
-    /// Changes a bit of some file; says where.
-    pub fn flip(&mut self, probes: &mut Probes) -> Option<String> {
+    /// Changes a bit of some file, or near the end of a log; says where.
+    pub fn flip(&mut self, last: bool, probes: &mut Probes) -> Option<String> {
+        if last {
+            return self.flip_last(probes);
+        }
         let count = self.names.list().count();
         let name = self
             .names
@@ -258,10 +277,30 @@ impl Disk {
         Some(format!("{name} at {at}"))
     }
 
+    /// Sets a bit near the end of a log, in what a loss of power has left whole: it changes bits to zeros alone.
+    fn flip_last(&mut self, probes: &mut Probes) -> Option<String> {
+        let logs = self.names.list().map(|(name, _)| name);
+        let logs: Vec<String> = logs.filter(|name| is_log(name)).map(Into::into).collect();
+        if logs.is_empty() {
+            return None;
+        }
+        let name = self.random.pick(&logs).clone();
+        let at = self
+            .names
+            .file_mut(&name)?
+            .set_bit_near_end(&mut self.random)?;
+        probes.hit("bit flipped");
+        Some(format!("{name} at {at}"))
+    }
+
     /// All files with their contents, for a look at the end.
     pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.names.contents()
     }
+}
+
+fn is_log(name: &str) -> bool {
+    name.starts_with("log-")
 }
 
 fn error(kind: DiskErrorKind, bytes: Vec<u8>) -> DiskError {

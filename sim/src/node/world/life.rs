@@ -3,12 +3,13 @@
 use super::{Power, What, World};
 use crate::history::{Epoch, Kept};
 use crate::node::lattice::Space;
-use crate::node::plan::{Crash, Ending};
+use crate::node::plan::{BOUND_MS, Crash, Ending};
 use crate::node::seat::{Arrival, Seat};
 use crate::node::settings;
-use crate::oracle::promise::Slowness;
+use crate::oracle::promise::{Slowness, bounded_up_to};
 use rufous_base::disk::DiskOp;
 use rufous_base::{ConnInfo, Origin, WorkerId};
+use rufous_kernel::worker::LogState;
 use rufous_server::front::Front;
 use rufous_server::front::shared::Shared;
 use std::sync::Arc;
@@ -95,8 +96,18 @@ impl World {
         }
     }
 
+    /// The log is to be switched on: the next end may come meanwhile, or soon after.
+    pub(super) fn end_while_it_switches(&mut self) {
+        let is_soon = self.power == Power::Up && self.chance.chance(0.9);
+        if let Some(crash) = self.crashes.pop_front_if(|_| is_soon) {
+            let at = self.engine.now_us + self.chance.skewed(1_000, 100_000);
+            self.push(at, Some(self.life), What::Crash(Box::new(crash)));
+        }
+    }
+
     pub(super) fn stop(&mut self) {
         self.power = Power::Stopping(self.seats.len());
+        self.stop_keeps = matches!(self.log_state(), LogState::On | LogState::Starting);
         for worker in 0..self.seats.len() {
             self.arrive(worker, Arrival::Stop);
         }
@@ -135,16 +146,16 @@ impl World {
                 }
             }
         }
-        let mut kept = self.modes.kept(ending, self.engine.now_us, slow);
+        let mut kept = self.kept(ending, slow);
         if ending == Ending::PowerLoss {
             self.disk.lose_power(&mut self.engine.probes);
         }
         super::saves::check(self);
         if flips > 0 && kept != Kept::Nothing {
-            kept = Kept::Prefix {
-                up_to_us: 0,
-                firm: Vec::new(),
-            };
+            // Where a frame is whole but for a bit, the node does not take it for one that power cut short.
+            if !self.plan.flips_last_frames() {
+                kept = Kept::ANY;
+            }
             self.flip(flips);
         }
         self.engine
@@ -165,9 +176,42 @@ impl World {
         }
     }
 
+    /// Whether the log is on, as the node shows it.
+    fn log_state(&self) -> LogState {
+        let first = self.seats.first();
+        first.map_or(LogState::Off, |seat| {
+            seat.front.kernel.durable_figures().log_state
+        })
+    }
+
+    /// What has to survive the end of this life.
+    fn kept(&mut self, ending: Ending, slow: Slowness) -> Kept {
+        let mut kept = self.modes.kept(ending, self.engine.now_us, slow);
+        if self.plan.switches_log() {
+            let promised = match ending {
+                Ending::Clean => self.stop_keeps,
+                Ending::Kill | Ending::PowerLoss => self.log_state() == LogState::On,
+            };
+            self.engine.reach(match promised {
+                true => "log switched on",
+                false => "ended without a log",
+            });
+            return if promised { kept } else { Kept::ANY };
+        }
+        if self.plan.has_long_syncs()
+            && let Kept::Prefix { up_to_us, .. } = &mut kept
+        {
+            let bound_us = BOUND_MS * 1_000;
+            let least = bounded_up_to(&self.history, self.life as usize - 1, bound_us);
+            *up_to_us = least.max(*up_to_us);
+        }
+        kept
+    }
+
     fn flip(&mut self, flips: u32) {
+        let last = self.plan.flips_last_frames();
         for _ in 0..flips {
-            if let Some(place) = self.disk.flip(&mut self.engine.probes) {
+            if let Some(place) = self.disk.flip(last, &mut self.engine.probes) {
                 self.flipped = true;
                 self.engine
                     .note("disk", format_args!("a bit changes in {place}"));

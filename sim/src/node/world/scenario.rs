@@ -61,6 +61,8 @@ impl Scenario for World {
             "lattice exec",
             "table changed",
             "siblings shown",
+            "log switched on",
+            "ended without a log",
         ],
         many: 1_000,
         faults: &[
@@ -99,6 +101,10 @@ impl Scenario for World {
             Fault::Kernel(Planted::EpochInParts),
             Fault::Kernel(Planted::EndTakesCounts),
             Fault::Kernel(Planted::SnapshotMissesForgotten),
+            Fault::Kernel(Planted::LogSaidEarly),
+            Fault::Kernel(Planted::SwitchNotAwaited),
+            Fault::Kernel(Planted::FlipTakenForTorn),
+            Fault::Kernel(Planted::BoundNotKept),
         ],
         flags: &["--lattice", "--small-jumps"],
         unsure: Unsure {

@@ -208,6 +208,17 @@ impl World {
             return self.load_ballast(link);
         }
         let random = &mut self.clients[operator].random;
+        if self.plan.switches_log() && random.chance(0.5) {
+            encode::request(&mut bytes, &["CONFIG", "SET", "appendonly", "yes"]);
+            self.ask(operator, Asked::Other("switch"), Op::One(Step::GetAll), 1);
+            self.end_while_it_switches();
+            self.send_to_node(link, bytes);
+            // The node need not wait for the reply.
+            if self.chance.chance(0.5) {
+                self.leave(operator, link);
+            }
+            return;
+        }
         let choices: &[(u32, &str)] = &[(3, "BGSAVE"), (2, "BGREWRITEAOF"), (2, "fsync")];
         let what = random.weighted(choices);
         if what == "fsync" && self.plan.mode != Mode::Off {
@@ -398,7 +409,9 @@ impl World {
         if self.disk.full && self.full_since_us.is_none() {
             self.full_since_us = Some(self.engine.now_us);
         }
+        // Else the operator says when.
         if self.power == Power::Up
+            && !self.plan.switches_log()
             && let Some(crash) = self
                 .crashes
                 .pop_front_if(|c| c.after_replies <= self.finished)
