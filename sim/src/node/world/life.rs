@@ -192,9 +192,10 @@ impl World {
                 Ending::Clean => self.stop_keeps,
                 Ending::Kill | Ending::PowerLoss => self.log_state() == LogState::On,
             };
-            self.engine.reach(match promised {
-                true => "log switched on",
-                false => "ended without a log",
+            self.engine.reach(if promised {
+                "log switched on"
+            } else {
+                "ended without a log"
             });
             return if promised { kept } else { Kept::ANY };
         }
