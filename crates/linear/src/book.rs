@@ -65,6 +65,14 @@ impl<O> Entry<O> {
         }
     }
 
+    /// What an applied one comes after, and was not settled.
+    pub fn after(&self) -> &[Predecessor] {
+        match self {
+            Self::Applied { after, .. } => after,
+            _ => &[],
+        }
+    }
+
     /// About how many bytes messages about it have.
     pub fn bytes(&self) -> usize {
         let told = match self {

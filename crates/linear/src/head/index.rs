@@ -8,7 +8,7 @@ mod conflicts;
 
 use super::Others;
 use crate::book::{Book, Entry};
-use crate::message::Record;
+use crate::message::{Predecessor, Record};
 use crate::planted::{self, Off};
 use crate::txn::{Holders, Operation, Part, Relation, Stamp, Standing, Transaction, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,8 @@ use std::sync::Arc;
 enum Place {
     /// It cannot end below this.
     Prepared(Stamp),
-    Applied,
+    /// In this place of the order.
+    Applied(Stamp),
 }
 
 #[derive(Clone, Debug)]
@@ -29,7 +30,7 @@ struct AtKey<O: Operation> {
     /// Of the prepared ones, by what they cannot end below.
     order: BTreeSet<Stamp>,
     applied: O::Holders,
-    done: BTreeSet<TxnId>,
+    done: BTreeSet<Stamp>,
     waiting: O::Holders,
     arrived: BTreeMap<u64, TxnId>,
 }
@@ -122,7 +123,7 @@ impl<O: Operation> Index<O> {
                     let (time, txn_id) = (*proposal, *id);
                     index.hold(txn, Place::Prepared(Stamp { time, txn: txn_id }));
                 }
-                Entry::Applied { txn, .. } => index.hold(txn, Place::Applied),
+                Entry::Applied { txn, stamp, .. } => index.hold(txn, Place::Applied(*stamp)),
                 Entry::Aborted { .. } | Entry::Forgotten { .. } => {}
             }
         }
@@ -137,9 +138,9 @@ impl<O: Operation> Index<O> {
                 let (time, id) = (*proposal, txn.id);
                 self.hold(txn, Place::Prepared(Stamp { time, txn: id }));
             }
-            Record::Applied { txn, .. } => {
+            Record::Applied { txn, stamp, .. } => {
                 self.drop_open(txn.id);
-                self.hold(txn, Place::Applied);
+                self.hold(txn, Place::Applied(*stamp));
             }
             Record::Aborted { txn, .. } => self.drop_open(txn.id),
             Record::Forgotten { txn } | Record::Dropped { txn } => self.drop_open(*txn),
@@ -149,7 +150,7 @@ impl<O: Operation> Index<O> {
 
     /// An applied transaction is settled: it is no predecessor any more.
     pub(super) fn on_settled(&mut self, id: TxnId) {
-        if matches!(self.open.get(&id), Some((_, Place::Applied))) {
+        if matches!(self.open.get(&id), Some((_, Place::Applied(_)))) {
             self.drop_open(id);
         }
     }
@@ -180,9 +181,9 @@ impl<O: Operation> Index<O> {
                     at.prepared.hold(part);
                     at.order.insert(least);
                 }
-                Place::Applied => {
+                Place::Applied(stamp) => {
                     at.applied.hold(part);
-                    at.done.insert(txn.id);
+                    at.done.insert(stamp);
                 }
             }
         }
@@ -212,9 +213,9 @@ impl<O: Operation> Index<O> {
                     at.prepared.release(part);
                     at.order.remove(&least);
                 }
-                Place::Applied => {
+                Place::Applied(stamp) => {
                     at.applied.release(part);
-                    at.done.remove(&id);
+                    at.done.remove(&stamp);
                 }
             });
         }
@@ -431,13 +432,15 @@ impl<O: Operation> Index<O> {
         None
     }
 
-    /// Applied transactions that are not settled, and that one may depend on. The state is the one after them.
-    pub(super) fn predecessors(
+    /// Applied transactions that are not settled, and that one may depend on. The state is the one after them. Left out are
+    /// those that another one of them comes after, as `after` says: that one is not settled before they are.
+    pub(super) fn predecessors<'b>(
         &mut self,
         txn: &Transaction<O>,
         standing: impl Fn(&[u8]) -> Option<Standing<O>>,
+        after: impl Fn(TxnId) -> &'b [Predecessor],
     ) -> BTreeMap<TxnId, u16> {
-        let mut all = BTreeMap::new();
+        let (mut all, mut implied) = (BTreeMap::new(), BTreeSet::new());
         for part in txn.at(self.slot) {
             let Some(at) = self.keys.get(&part.key) else {
                 continue;
@@ -447,16 +450,22 @@ impl<O: Operation> Index<O> {
             if at.applied.relation_after(part, standing.as_ref()) == Relation::Independent {
                 continue;
             }
-            for id in &at.done {
+            // Those that come after others are before them here.
+            for Stamp { txn: id, .. } in at.done.iter().rev() {
                 let Some((other, _)) = self.open.get(id) else {
                     continue;
                 };
-                self.compared += 1;
-                let is_reader = other.at(self.slot).all(|part| !part.writes());
-                let depends = txn.relation(other, self.slot) != Relation::Independent;
-                if depends && !(is_reader && planted::is(Off::Readers)) {
+                let is_implied = implied.contains(id);
+                if !is_implied {
+                    self.compared += 1;
+                    let is_reader = other.at(self.slot).all(|part| !part.writes());
+                    let depends = txn.relation(other, self.slot) != Relation::Independent;
+                    if !depends || is_reader && planted::is(Off::Readers) {
+                        continue;
+                    }
                     all.insert(*id, other.first());
                 }
+                implied.extend(after(*id).iter().map(|before| before.txn));
             }
         }
         all

@@ -2,6 +2,7 @@
 
 use super::index::Waiting;
 use super::{Basis, Final, Head, Later, State};
+use crate::book::Entry;
 use crate::message::{Ahead, Output, Predecessor, Record};
 use crate::planted::{self, Off};
 use crate::told;
@@ -130,7 +131,9 @@ impl<O: Operation> Head<O> {
     /// Dependent transactions that were applied here before and may not be settled.
     fn predecessors(&mut self, txn: &Transaction<O>, state: &impl State<O>) -> Vec<Predecessor> {
         let standing = |key: &[u8]| state.standing(key);
-        let all = self.index.predecessors(txn, standing).into_iter();
+        let book = &self.book;
+        let after = |id: TxnId| book.get(id).map_or(&[][..], Entry::after);
+        let all = self.index.predecessors(txn, standing, after).into_iter();
         all.map(|(txn, first)| Predecessor { txn, first }).collect()
     }
 }
