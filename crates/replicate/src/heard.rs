@@ -21,7 +21,8 @@
 //!
 //! Workers of other nodes are treated like those of this node. Their reports stay true when they fail and start
 //! again: their files have what they reported to have received. A node whose number of workers is unknown has
-//! reported nothing. A node that the mapping has dropped is waited for until all act by a mapping without it and have
+//! reported nothing. A worker of a cluster that does not know the mapping yet has no horizon: it started before it knows
+//! who else is there. A node that the mapping has dropped is waited for until all act by a mapping without it and have
 //! sent what they had received from it.
 
 #[cfg(test)]
@@ -48,6 +49,8 @@ pub struct Heard {
     excused: BTreeSet<u16>,
     /// The epoch of this worker's mapping; 0 without one.
     epoch: u64,
+    /// The node is in a cluster and has no mapping yet: other nodes may lack anything.
+    awaits_mapping: bool,
     /// The highest horizon so far, including what others have forgotten.
     passed: u64,
     /// The time up to which other nodes had forgotten when their streams began.
@@ -96,9 +99,15 @@ impl Heard {
             dropped: BTreeSet::new(),
             excused: BTreeSet::new(),
             epoch: 0,
+            awaits_mapping: false,
             passed: 0,
             forgotten: 0,
         }
+    }
+
+    /// The node is in a cluster: until [`Heard::act_by`], this worker does not know for whom to wait.
+    pub fn await_mapping(&mut self) {
+        self.awaits_mapping = self.epoch == 0 && !planted::is(Planted::MappingNotAwaited);
     }
 
     pub fn is_here(&self, replica: u16) -> bool {
@@ -148,6 +157,7 @@ impl Heard {
     /// Sets the other nodes of this epoch's mapping; no node has had a number from `next` on yet.
     pub fn act_by(&mut self, epoch: u64, nodes: &BTreeSet<u16>, next: u16) {
         self.epoch = self.epoch.max(epoch);
+        self.awaits_mapping = false;
         let own = member::node_of(self.own);
         let is_gone =
             |node: u16| node < next && !nodes.contains(&node) && !planted::is(Planted::GoneAwaited);
@@ -296,6 +306,9 @@ impl Heard {
 
     /// Every worker has every change up to this time.
     pub fn horizon(&self) -> u64 {
+        if self.awaits_mapping {
+            return self.passed;
+        }
         self.all(|of| of.least).min(self.least()).max(self.passed)
     }
 

@@ -46,6 +46,8 @@ pub enum Planted {
     ForgottenEarly,
     /// Deletions are forgotten without waiting for other nodes.
     NodeNotAwaited,
+    /// Before it knows the mapping, a node forgets deletions as if it were alone.
+    MappingNotAwaited,
     /// Nodes that are no members any more are awaited.
     GoneAwaited,
     /// What a coordinator has is taken for later than what a node knows, also where it was restored to an earlier state.

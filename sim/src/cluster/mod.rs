@@ -144,6 +144,7 @@ impl Scenario for World {
             Fault::Kernel(Planted::NotCompared),
             Fault::Kernel(Planted::ToldNotLogged),
             Fault::Kernel(Planted::NodeNotAwaited),
+            Fault::Kernel(Planted::MappingNotAwaited),
             Fault::Kernel(Planted::MergeSkipped),
             Fault::Chain(chain::Planted::NoLease),
             Fault::Wire(wire::Planted::ProofNotChecked),

@@ -159,6 +159,13 @@ fn one_node_is_not_told_what_changes_in_lattice_keyspaces() {
     caught::<World>("node-not-told", 0..20);
 }
 
+/// A seed in which the other node has ended before the removal, and starts again after this one.
+#[test]
+fn deletions_are_forgotten_before_the_mapping_is_known() {
+    let what = "is there again, which was removed";
+    caught_saying::<World>("mapping-not-awaited", &Size::Any, what, [217]);
+}
+
 #[test]
 fn what_a_node_has_missed_is_not_compared() {
     caught::<World>("not-compared", 0..20);

@@ -46,6 +46,26 @@ fn nothing_is_known_before_every_node_has_spoken() {
     assert_eq!(heard.nodes(), [(0, 40), (2, 30)]);
 }
 
+/// A node that starts hears its own workers first.
+#[test]
+fn nothing_is_forgotten_before_the_mapping_is_known() {
+    for workers in 1..3 {
+        let mut heard = Heard::new(64, 64, workers);
+        heard.await_mapping();
+        if workers > 1 {
+            heard.hear(65, &by(0, 50));
+        }
+        assert_eq!((heard.horizon(), heard.settled()), (0, 0));
+        heard.forget(20);
+        assert_eq!(heard.settled(), 20, "what others had forgotten");
+        heard.act_by(1, &nodes(&[0, 1]), 2);
+        assert_eq!(heard.settled(), 20);
+        heard.meet(0, 1);
+        heard.hear(0, &by(1, 40));
+        assert_eq!(heard.settled(), 40);
+    }
+}
+
 #[test]
 fn who_is_dropped_is_awaited_until_all_know_and_never_heard_again() {
     let mut heard = in_cluster();

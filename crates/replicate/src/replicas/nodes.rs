@@ -9,6 +9,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Replicas {
+    /// The node is in a cluster: nothing is forgotten before the first mapping says which nodes have to know of it.
+    pub fn await_mapping(&mut self) {
+        self.heard.await_mapping();
+    }
+
     /// Sets the other nodes of this epoch's mapping; no node has had a number from `next` on yet.
     pub fn act_by(&mut self, epoch: u64, nodes: &BTreeSet<u16>, next: u16) {
         if epoch > self.heard.epoch() {

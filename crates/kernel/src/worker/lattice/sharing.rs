@@ -15,6 +15,7 @@ impl Lattices {
     /// The node is in a cluster.
     pub(in crate::worker) fn on_join(&mut self, past: Past) {
         self.nodes = Some(Box::new(Nodes::new(past)));
+        self.replicas.await_mapping();
     }
 
     /// These other members announce that they serve lattice keys.
