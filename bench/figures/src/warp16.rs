@@ -252,7 +252,7 @@ fn report(options: &Options, all: u64, rows: &[Row]) -> Report {
             "An aborted transaction replied nil to COMMIT and changed nothing; the client goes on with other keys. How many are aborted depends on the time \
              between read and commit, and so on how busy the machine is, and on the number of clients."
                 .into(),
-            "MULTI without WATCH has no condition that could fail: transactions that write the same keys are executed in one order, and do not wait for one another (record 65).".into(),
+            "MULTI without WATCH has no condition that could fail: transactions that set the same keys wait for one another.".into(),
         ],
         data: json!({ "keys": all, "clients": clients * NODES, "rows": rows }),
     }

@@ -21,9 +21,9 @@
 //!
 //! Workers of other nodes are treated like those of this node. Their reports stay true when they fail and start
 //! again: their files have what they reported to have received. A node whose number of workers is unknown has
-//! reported nothing. A worker of a cluster that does not know the mapping yet has no horizon: it started before it knows
-//! who else is there. A node that the mapping has dropped is waited for until all act by a mapping without it and have
-//! sent what they had received from it.
+//! reported nothing. A worker of a cluster that does not know the mapping yet has no horizon: it does not know
+//! which other nodes there are. A node that the mapping has dropped is waited for until all act by a mapping without it
+//! and have sent what they had received from it.
 
 #[cfg(test)]
 mod tests;
@@ -105,7 +105,7 @@ impl Heard {
         }
     }
 
-    /// The node is in a cluster: until [`Heard::act_by`], this worker does not know for whom to wait.
+    /// The node is in a cluster: until [`Heard::act_by`], this worker does not know which nodes to wait for.
     pub fn await_mapping(&mut self) {
         self.awaits_mapping = self.epoch == 0 && !planted::is(Planted::MappingNotAwaited);
     }

@@ -124,8 +124,8 @@ pub enum Planted {
     TurnTimeKept,
     /// A transaction over slots does not keep others from its keys.
     KeysNotTaken,
-    /// Transactions are applied in any order where they write the same keys.
-    WritesNotOrdered,
+    /// Transactions that depend on one another are open at the same time.
+    DependentBeside,
     /// Copies answer reads of a slot while transactions are open there.
     CopiesNotClosed,
     /// Messages of a slot's transactions leave before copies and log have what they tell of.

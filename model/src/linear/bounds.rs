@@ -38,6 +38,7 @@ pub fn calm() -> Bounds {
         unnoticed: false,
         busy: 0,
         requests: 0,
+        fixed: false,
         refusals: false,
         beside: false,
         orders: false,
@@ -238,32 +239,43 @@ fn beside() -> Vec<Named> {
     ]
 }
 
-/// Requests wait for keys that transactions have, and have them before later transactions.
+/// Requests wait for keys that transactions have, and have them before later transactions. Transactions that depend on one
+/// another are kept apart.
 fn requests() -> Vec<Named> {
     let near = |name, change: fn(&mut Bounds)| {
         let (name, mut bounds) = of(name, change);
         (bounds.beside, bounds.slots, bounds.requests) = (true, 4, 16);
+        bounds.fixed = true;
         (name, bounds)
     };
     vec![
-        near("requests, typed keys", |of| {
-            (of.typed, of.keys, of.txns) = (true, 4, 10);
-            of.heads = 2;
+        near("requests", |of| (of.keys, of.txns) = (4, 12)),
+        near("requests, heads and links", |of| {
+            (of.keys, of.txns) = (4, 10);
+            (of.heads, of.links) = (3, 1);
         }),
         near("requests, reads and writes, single messages lost", |of| {
             (of.access, of.heads, of.ends) = (true, 3, 1);
             (of.misses, of.resends, of.busy) = (5, 10, 6);
         }),
-        near("requests, typed keys, two orders", |of| {
-            (of.orders, of.typed, of.keys, of.txns) = (true, true, 5, 12);
-            (of.heads, of.misses, of.resends, of.busy) = (1, 2, 6, 4);
-        }),
         near("requests, two orders", |of| {
             (of.orders, of.keys, of.txns) = (true, 4, 12);
         }),
-        near("requests, typed keys, the ends of logs", |of| {
-            (of.typed, of.heads, of.links) = (true, 2, 1);
+        near("requests, two orders, single messages lost", |of| {
+            (of.orders, of.keys, of.txns) = (true, 5, 12);
+            (of.heads, of.misses, of.resends, of.busy) = (1, 2, 6, 4);
+        }),
+        near("requests, the ends of logs", |of| {
+            (of.heads, of.links) = (2, 1);
             (of.losses, of.always) = (2, false);
         }),
     ]
+}
+
+/// As [`requests`], but transactions that depend on one another are ordered: requests see one at a key, and then begin one
+/// that comes before it at another. The search has to notice that.
+pub fn ordered_requests() -> Bounds {
+    let mut bounds = calm();
+    (bounds.slots, bounds.keys, bounds.txns, bounds.requests) = (4, 4, 12, 16);
+    bounds
 }

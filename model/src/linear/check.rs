@@ -1,7 +1,7 @@
 //! What has to hold at the end of a history: no transaction is open, each is whole or absent, and those that were
 //! applied have one order, which keeps to real time.
 
-use super::ops::{Done, Op};
+use super::ops::{Do, Done, Op, plain};
 use super::world::World;
 use rufous_linear::{Operation, Outcome, Part, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,10 +95,42 @@ impl World {
             let later = self.clients.iter().filter(|(_, later)| later.began > ended);
             edges.extend(later.map(|(after, _)| (*before, *after)));
         }
+        self.order_requests(&mut applied, &mut edges);
         if has_cycle(&applied, &edges) {
             return Err("not strictly serializable".into());
         }
         Ok(())
+    }
+
+    /// Requests are transactions that read one key, as numbers of a node that is none.
+    fn order_requests(&self, nodes: &mut BTreeSet<TxnId>, edges: &mut BTreeSet<(TxnId, TxnId)>) {
+        let read = [plain(Do::Read, false)];
+        for (number, seen) in (0..).zip(&self.seen) {
+            let id = TxnId {
+                node: u16::MAX,
+                start: 0,
+                number,
+            };
+            nodes.insert(id);
+            let key = self.slots[usize::from(seen.slot)].keys.all.get(&seen.key);
+            let done = key.map_or(&[][..], |key| &key.done);
+            for (at, done) in done.iter().enumerate() {
+                let depends = done.part.ops.iter().any(|op| !op.is_independent(&read[0]));
+                if depends && at < seen.after {
+                    edges.insert((done.txn, id));
+                } else if depends {
+                    edges.insert((id, done.txn));
+                }
+            }
+            for (other, client) in &self.clients {
+                if client.began > seen.ended {
+                    edges.insert((id, *other));
+                }
+                if matches!(client.ended, Some((at, Outcome::Committed)) if at < seen.began) {
+                    edges.insert((*other, id));
+                }
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a transaction does to a key: operations that the algebra of keys compares, or keys that are only read or written.
 
-use super::ops::{Command, Do, Reader};
+use super::ops::{Command, Do, Reader, plain};
 use rufous_linear::access::Counts;
 use rufous_linear::typed::Summary;
 use rufous_linear::{Access, Coded, Holders, Operation, Part, Relation, Standing, Typed};
@@ -116,9 +116,9 @@ impl Coded for Op {
                 access.encode(out);
             }
             Self::Algebra(op) => match op.command {
-                Do::Add => out.push(1),
-                Do::Append => out.push(2),
-                Do::Read => out.push(3),
+                Do::Add => out.push(1 + self.fixed(Do::Add)),
+                Do::Append => out.push(2 + self.fixed(Do::Append)),
+                Do::Read => out.push(3 + self.fixed(Do::Read)),
                 Do::Typed(command, reader) => {
                     out.push(match reader {
                         Reader::None => 4,
@@ -137,9 +137,9 @@ impl Coded for Op {
     fn decode(from: &mut &[u8]) -> Option<Self> {
         let reader = match u8::decode(from)? {
             0 => return Access::decode(from).map(Self::Access),
-            1 => return Some(super::ops::plain(Do::Add)),
-            2 => return Some(super::ops::plain(Do::Append)),
-            3 => return Some(super::ops::plain(Do::Read)),
+            kind @ (1 | 7) => return Some(plain(Do::Add, kind > FIXED)),
+            kind @ (2 | 8) => return Some(plain(Do::Append, kind > FIXED)),
+            kind @ (3 | 9) => return Some(plain(Do::Read, kind > FIXED)),
             4 => Reader::None,
             5 => Reader::AtTheEnd,
             6 => Reader::Before,
@@ -151,6 +151,15 @@ impl Coded for Op {
             u64::decode(from)? as i64,
         );
         Some(super::ops::typed(command(kind, of, at)?, reader))
+    }
+}
+
+/// The kinds of plain operations that are fixed are greater by this.
+const FIXED: u8 = 6;
+
+impl Op {
+    fn fixed(&self, what: Do) -> u8 {
+        if *self == plain(what, true) { FIXED } else { 0 }
     }
 }
 

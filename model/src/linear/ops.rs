@@ -127,8 +127,8 @@ impl Command {
     }
 }
 
-/// A plain operation.
-pub fn plain(what: Do) -> Op {
+/// A plain operation. `fixed`: what it depends on may not change any more.
+pub fn plain(what: Do, fixed: bool) -> Op {
     static KEY: LazyLock<key::Key> = LazyLock::new(|| key::Key::new(Value::text(b""), None));
     let held = match what {
         Do::Add => Held::quiet(key::Op::Typed(Typed::Bag(bag::Op::Add(1.0)))),
@@ -140,7 +140,8 @@ pub fn plain(what: Do) -> Op {
         Do::Read => Held::new(key::Op::Typed(Typed::Bag(bag::Op::Count))),
         Do::Typed(command, reader) => return typed(command, reader),
     };
-    Op::Algebra(rufous_linear::Typed::new(what, [held]))
+    let shown = held.shown || fixed;
+    Op::Algebra(rufous_linear::Typed::new(what, [Held { shown, ..held }]))
 }
 
 pub fn typed(command: Command, reader: Reader) -> Op {
@@ -241,8 +242,8 @@ pub struct Keys {
     pub all: BTreeMap<Box<[u8]>, Key>,
     /// Others than transactions hold these.
     pub busy: BTreeSet<Box<[u8]>>,
-    /// Requests wait for these, which transactions have.
-    pub awaited: BTreeSet<Box<[u8]>>,
+    /// Requests wait for these, which transactions have, since these steps.
+    pub awaited: BTreeMap<Box<[u8]>, usize>,
     /// What was told of each transaction that was applied.
     pub told: BTreeMap<TxnId, Vec<u8>>,
     /// Some transactions are refused.
@@ -305,7 +306,7 @@ impl State<Op> for Keys {
     }
 
     fn others(&self, key: &[u8]) -> Others {
-        if self.awaited.contains(key) {
+        if self.awaited.contains_key(key) {
             Others::Wait
         } else if self.busy.contains(key) {
             Others::Hold

@@ -1,7 +1,7 @@
 //! What each action does.
 
 use super::ops;
-use super::world::{Action, Client, End, World};
+use super::world::{Action, Client, End, Seen, World};
 use rufous_base::rng::Rng;
 use rufous_linear::{Message, Origin, Outcome, Output, State, To, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,28 +79,41 @@ impl World {
         Ok(())
     }
 
-    /// A request waits for a key that transactions have.
+    /// A request reads a key, or waits for it if transactions have it.
     fn request(&mut self, no: u16, key: u16) {
         self.left.requests -= 1;
         let name = ops::name(key, self.bounds.typed);
-        let slot = self.slot(no);
-        if slot.head.holds(&name) {
-            slot.keys.awaited.insert(name);
-        }
+        let steps = self.steps;
+        self.slot(no).keys.awaited.entry(name).or_insert(steps);
     }
 
-    /// Requests run whose keys no transaction has any more.
+    /// Requests run whose keys no transaction has any more. What they read is told when it is kept: so they run then.
     fn run_requests(&mut self) {
         for no in 0..self.bounds.slots {
+            let ended = self.steps;
             let slot = self.slot(no);
-            let head = &slot.head;
-            let waiting = slot.keys.awaited.len();
-            slot.keys.awaited.retain(|key| head.holds(key));
-            if slot.keys.awaited.len() < waiting {
-                let mut out = Vec::new();
-                slot.head.on_free(&mut slot.keys, &mut out);
-                self.put(no, out);
+            let may_run = slot.is_idle() && !slot.lacks_sync() && !slot.head.is_recovering();
+            let waits = |key: &[u8]| !may_run || slot.head.holds(key);
+            let waiting = std::mem::take(&mut slot.keys.awaited).into_iter();
+            let (stay, run): (BTreeMap<_, _>, BTreeMap<_, _>) =
+                waiting.partition(|(key, _)| waits(key));
+            slot.keys.awaited = stay;
+            if run.is_empty() {
+                continue;
             }
+            let done = |key: &[u8]| slot.keys.all.get(key).map_or(0, |key| key.done.len());
+            let seen = run.into_iter().map(|(key, began)| Seen {
+                slot: no,
+                after: done(&key),
+                key,
+                began,
+                ended,
+            });
+            let seen: Vec<Seen> = seen.collect();
+            let mut out = Vec::new();
+            slot.head.on_free(&mut slot.keys, &mut out);
+            self.seen.extend(seen);
+            self.put(no, out);
         }
     }
 

@@ -38,6 +38,19 @@ fn each_rule_is_noticed_when_it_is_off() {
     }
 }
 
+/// Requests on single keys are no part of the protocol, so what they show must not be ordered behind later transactions.
+#[test]
+fn requests_notice_where_transactions_that_depend_on_one_another_are_ordered() {
+    let bounds = bounds::ordered_requests();
+    let found = random(&bounds, None, 0..20_000);
+    let broken = found.broken.expect("it is noticed");
+    assert!(
+        broken.why.contains("not strictly serializable"),
+        "{}",
+        broken.why
+    );
+}
+
 #[test]
 fn small_cases_are_right_in_every_order() {
     for (name, bounds, plans) in exhaustive::cases() {

@@ -36,8 +36,11 @@ pub struct Bounds {
     pub unnoticed: bool,
     /// Others than transactions take a key for a while.
     pub busy: usize,
-    /// Requests on one key arrive, which wait for it where a transaction has it.
+    /// Requests that read one key arrive, which wait for it where a transaction has it.
     pub requests: usize,
+    /// Operations are kept apart where they depend on one another, instead of ordered: requests are not part of the
+    /// protocol that orders them.
+    pub fixed: bool,
     /// Slots refuse some transactions.
     pub refusals: bool,
     /// One worker may have several slots.
@@ -94,6 +97,18 @@ pub struct Client {
     pub told: Arc<[u8]>,
 }
 
+/// A request that has read a key.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub slot: u16,
+    pub key: Box<[u8]>,
+    /// What was done to the key before it.
+    pub after: usize,
+    /// The numbers of the steps in which it arrived, and was answered.
+    pub began: usize,
+    pub ended: usize,
+}
+
 /// So many times all is sent again at the end: each step of a transaction may need one.
 const MOST_ROUNDS: usize = 60;
 
@@ -110,6 +125,7 @@ pub struct World {
     /// Transactions still to be submitted, by their origins: what they do is drawn before.
     pub plans: VecDeque<(u16, Vec<Plan>)>,
     pub clients: BTreeMap<TxnId, Client>,
+    pub seen: Vec<Seen>,
     pub steps: usize,
     /// Something that was acknowledged may have been lost.
     pub has_lost: bool,
@@ -154,6 +170,7 @@ impl World {
             links: BTreeMap::new(),
             plans,
             clients: BTreeMap::new(),
+            seen: Vec::new(),
             steps: 0,
             has_lost: false,
             has_restarted_lossy: false,
@@ -289,7 +306,7 @@ fn plan(rng: &mut Rng, bounds: &Bounds) -> (u16, Vec<Plan>) {
         } else if bounds.access {
             access_plan(rng)
         } else {
-            plain_plan(rng)
+            plain_plan(rng, bounds.fixed)
         };
         Plan {
             key,
@@ -302,7 +319,7 @@ fn plan(rng: &mut Rng, bounds: &Bounds) -> (u16, Vec<Plan>) {
     (rng.below(u64::from(bounds.origins)) as u16, parts)
 }
 
-fn plain_plan(rng: &mut Rng) -> (Vec<Op>, bool) {
+fn plain_plan(rng: &mut Rng, fixed: bool) -> (Vec<Op>, bool) {
     let (ops, observes): (&[Do], bool) = match rng.below(8) {
         0 | 1 => (&[Do::Append], false),
         2 | 3 => (&[Do::Add], false),
@@ -311,7 +328,10 @@ fn plain_plan(rng: &mut Rng) -> (Vec<Op>, bool) {
         6 => (&[Do::Read, Do::Append], true),
         _ => (&[Do::Append, Do::Add], false),
     };
-    (ops.iter().map(|what| plain(*what)).collect(), observes)
+    (
+        ops.iter().map(|what| plain(*what, fixed)).collect(),
+        observes,
+    )
 }
 
 fn access_plan(rng: &mut Rng) -> (Vec<Op>, bool) {

@@ -198,10 +198,9 @@ fn transactions_over_slots_do_not_keep_others_from_their_keys() {
 
 /// A seed in which transactions that write a key of two slots meet.
 #[test]
-fn transactions_that_write_the_same_keys_are_not_ordered() {
+fn transactions_that_depend_on_one_another_are_open_at_the_same_time() {
     let (size, what) = (Size::Any, "no order of the commands");
-    caught_saying::<World>("writes-not-ordered", &size, what, [56]);
-    caught_saying::<World>("no-stamps", &size, what, [56]);
+    caught_saying::<World>("dependent-beside", &size, what, [56]);
 }
 
 #[test]

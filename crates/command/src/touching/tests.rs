@@ -118,6 +118,7 @@ fn tried(text: &'static str) -> Tried {
             args: &args,
             now_ms,
             wanted,
+            fixed: false,
         };
         footprint(command, request)
     };

@@ -6,8 +6,8 @@
 //! and the log have what the head has recorded, as a reply does.
 //!
 //! A key of a transaction that is prepared is taken: other requests for it wait as for a slot that is not served
-//! ([`super::parking`]), and hold nothing meanwhile. Other transactions may have it, too, if the order in which they are
-//! applied is all that matters to them (`typing`). A transaction, the other way round, is not prepared before commands
+//! ([`super::parking`]), and hold nothing meanwhile. Other transactions may have it, too, if they are independent of all that
+//! have it (`typing`). A transaction, the other way round, is not prepared before commands
 //! over several workers let go of its keys, and before requests have run that wait for one of them and for no other slot.
 //! The former never wait for a transaction while they hold keys, and the latter wait for what is prepared at the same slot
 //! alone, so that nothing waits in a circle.

@@ -27,8 +27,8 @@ rufous_base::figures! {
             "Transactions that slots of this node have not forgotten yet.";
         ahead("cluster_transactions_ahead", "rufous_cluster_transactions_ahead_total"):
             "Times that a slot of this node has prepared a transaction together with the slot before, ahead of its message.";
-        shared("cluster_transactions_ordered", "rufous_cluster_transactions_ordered_total"):
-            "Times that a slot of this node has prepared a transaction that writes a key while others had that key: they are ordered, and do not wait.";
+        shared("cluster_transactions_beside", "rufous_cluster_transactions_beside_total"):
+            "Times that a slot of this node has prepared a transaction that writes a key while others had that key: they are independent, and do not wait.";
         reordered("cluster_transactions_begun_again", "rufous_cluster_transactions_begun_again_total"):
             "Times that a transaction of this node has begun again, as one that visits slots in another order had a key: chains have changed.";
         joined("cluster_transactions_writes_joined", "rufous_cluster_transactions_writes_joined_total"):

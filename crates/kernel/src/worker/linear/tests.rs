@@ -1,7 +1,7 @@
 //! Workers of two nodes, driven by hand: the test carries their letters.
 
-mod ordered;
 mod reads;
+mod shared;
 mod stops;
 
 use super::again::{AGAIN_LAST_US, AGAIN_US};
@@ -14,17 +14,18 @@ use crate::worker::chains::tests::{at, mapping, settings};
 use crate::worker::{Outcome, Submitted, Worker};
 use crate::{Unwritable, placement::Placement};
 use rufous_base::{Args, ConnId, Output, WorkerId};
-use rufous_datatype::key::{Deadline, Footprint, Held, Op, Set};
+use rufous_datatype::hash;
+use rufous_datatype::key::{Footprint, Held, Op, Typed};
 
 /// Its command 0 sets its first argument to its second; command 1 reads its first argument; command 2 moves its first
-/// key to its second.
+/// key to its second; command 3 does what command 0 does, and says that it sets a field of that name.
 #[derive(Debug)]
 struct Strings;
 
 impl Program for Strings {
     fn run(command: u16, ctx: &mut Context<'_>, args: Args<'_>) -> bool {
         let key = ctx.key(args.get(1));
-        if command == 0 {
+        if command == 0 || command == 3 {
             let value = NewValue::Copy(args.get(2));
             ctx.shard
                 .set(ctx.db, key, value, ExpirySetting::Clear, ctx.now);
@@ -43,20 +44,24 @@ impl Program for Strings {
     }
 
     fn find(name: &[u8]) -> Option<u16> {
-        [&b"SET"[..], b"HAS", b"MOVE"]
+        [&b"SET"[..], b"HAS", b"MOVE", b"MARK"]
             .iter()
             .position(|one| *one == name)
             .map(|id| id as u16)
     }
 
     fn touches(command: u16, args: &Args<'_>, _: Now) -> Option<Vec<(usize, Footprint)>> {
-        let set = Set {
-            value: args.get(2),
-            deadline: Deadline::Clear,
-            only: None,
-            get: false,
+        let (field, value) = (args.get(2), args.get(2));
+        let held = |op| Held {
+            shown: true,
+            ..Held::new(op)
         };
-        (command == 0).then(|| vec![(1, Held::new(Op::Set(set)).footprint())])
+        let op = match command {
+            0 => Op::Delete,
+            3 => Op::Typed(Typed::Hash(hash::Op::Set { field, value })),
+            _ => return None,
+        };
+        Some(vec![(1, held(op).footprint())])
     }
 
     fn is_write(command: u16) -> bool {
@@ -201,13 +206,13 @@ impl Pair {
 
     /// A client of node 0 sets both keys, if a condition holds for the last one.
     fn begin(&mut self, condition: Option<Deed>) {
-        self.begin_with(b"1", condition);
+        self.begin_with((b"SET", b"1"), condition);
     }
 
-    fn begin_with(&mut self, value: &[u8], condition: Option<Deed>) {
+    fn begin_with(&mut self, (command, value): (&[u8], &[u8]), condition: Option<Deed>) {
         let mut body = body::begin();
         for key in [FIRST, LAST] {
-            let words = [&b"SET"[..], b"set", key, value];
+            let words = [command, command, key, value];
             let at = (slot_of(key), AT);
             body::put(&mut body, at, Deed::Run { key: 1 }, words.into_iter());
         }

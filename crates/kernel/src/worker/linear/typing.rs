@@ -1,6 +1,6 @@
 //! Transactions as the algebra of keys sees them. Messages and books say only which keys are read or written; the
 //! commands in the body say more, where each slot executes its own, and nothing of a key was looked at before: then
-//! transactions that write a key need not wait for one another, but for the order in which they are applied.
+//! transactions that write different parts of a key need not wait for one another.
 
 use super::Linear;
 use super::keys::word_of;
@@ -92,7 +92,7 @@ impl<'b> Known<'b> {
         if is_declared {
             return None;
         }
-        if planted::is(Planted::WritesNotOrdered) {
+        if planted::is(Planted::DependentBeside) {
             return Some(Typed::with(access, Footprint::default()));
         }
         Some(Typed::with(access, footprint.clone()))
