@@ -81,6 +81,10 @@ impl Front {
     }
 
     pub(super) fn on_disk(&mut self, now: Now, done: DiskDone, fx: &mut Effects<Message>) {
+        if self.stop.is_over() && self.durability.is_loading() {
+            // The worker ends as it is: to go on loading would keep it from that.
+            return;
+        }
         self.kernel.on_disk(now, done);
         self.deliver_outcomes(fx);
     }

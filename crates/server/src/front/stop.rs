@@ -40,6 +40,12 @@ impl Stop {
         self.since_us.is_some()
     }
 
+    /// Whether the worker has done all that there was to do before the node stops.
+    #[inline]
+    pub(super) fn is_over(&self) -> bool {
+        self.done
+    }
+
     /// Whether the node stops, and the worker has more to do for that.
     #[inline]
     pub(super) fn is_under_way(&self) -> bool {
@@ -102,6 +108,6 @@ mod tests {
         stop.on_stop(at(1));
         assert!(stop.on_parted() && !stop.on_parted());
         stop.on_done();
-        assert!(stop.has_begun() && !stop.is_under_way());
+        assert!(stop.has_begun() && stop.is_over() && !stop.is_under_way());
     }
 }
