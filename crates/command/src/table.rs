@@ -343,6 +343,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rufous_datatype::key::{Holders, Relation};
 
     #[test]
     fn the_refusal_of_a_write_names_what_failed() {
@@ -354,6 +355,56 @@ mod tests {
         let (log, snapshot) = (Unwritable::Log("full"), Unwritable::Snapshot("full"));
         assert!(said(log).starts_with("-MISCONF Errors writing to the AOF file: full."));
         assert!(said(snapshot).starts_with("-MISCONF The last snapshot failed: full."));
+    }
+
+    #[test]
+    fn heads_know_which_commands_are_independent() {
+        let touches = |text: &str| {
+            let words: Vec<&str> = text.split(' ').collect();
+            let mut spans = Vec::new();
+            let mut at = 0;
+            for word in &words {
+                spans.push((at, word.len() as u32));
+                at += word.len() as u32 + 1;
+            }
+            let id = DataCommands::find(words[0].as_bytes()).expect("a command");
+            let args = Args::new(text.as_bytes(), &spans, &mut []);
+            let all = DataCommands::touches(id, &args, Now::default());
+            let [(1, footprint)] = &all.expect("known")[..] else {
+                panic!("{text} has one key");
+            };
+            footprint.clone()
+        };
+        let relation = |a: &str, b: &str| {
+            let mut holders = Holders::default();
+            holders.hold(&touches(a));
+            holders.relation(&touches(b), None)
+        };
+        for (a, b) in [
+            ("HSET k f v", "HSET k g v"),
+            ("HGET k f", "HSET k g v"),
+            ("SADD k f", "SADD k g"),
+            ("GET k", "GET k"),
+        ] {
+            assert_eq!(relation(a, b), Relation::Independent, "{a}, {b}");
+        }
+        let dependent = [
+            "INCR k",
+            "SET k v",
+            "APPEND k v",
+            "HSET k f v",
+            "RPUSH k v",
+            "DEL k",
+        ];
+        for a in dependent {
+            for b in dependent
+                .into_iter()
+                .chain(["HSET k f w", "HLEN k", "GET k", "EXISTS k"])
+            {
+                assert_ne!(relation(a, b), Relation::Independent, "{a}, {b}");
+                assert_ne!(relation(b, a), Relation::Independent, "{b}, {a}");
+            }
+        }
     }
 
     /// So they are sent again where they came too early to be one, instead of being refused for good.

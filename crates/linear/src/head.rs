@@ -4,8 +4,8 @@
 //! What is not in its [`Book`] is lost with the head, and made again by messages that are sent again: the transactions
 //! that wait to be admitted, final stamps that cannot be applied yet, and what is known to be settled.
 //!
-//! A waiting transaction waits for ones that are prepared at the same slot; these go on at later slots, or wait for
-//! smaller stamps. So no circle can wait for itself.
+//! A waiting transaction waits for ones that are prepared at the same slot, or for requests that do; these go on at later
+//! slots, or wait for smaller stamps. So no circle can wait for itself.
 //!
 //! - here: the events, and the passes forward and backward
 //! - `order`: admission and application
@@ -37,7 +37,7 @@ use crate::book::{Book, Entry};
 use crate::message::{Ahead, Message, Output, Predecessor, Record, To};
 use crate::planted::{self, Off};
 use crate::told;
-use crate::txn::{Operation, Stamp, Transaction, TxnId};
+use crate::txn::{Operation, Relation, Stamp, Transaction, TxnId};
 use again::Again;
 use ahead::Beside;
 use index::Index;
@@ -100,6 +100,13 @@ impl<O: Operation> Head<O> {
             round: 0,
             redone: BTreeSet::new(),
         }
+    }
+
+    /// Likewise, where requests that are no transactions see keys: transactions that depend on one another are kept apart.
+    pub fn apart(book: Book<O>) -> Self {
+        let mut head = Self::new(book);
+        head.index.waits_from = Relation::Orderable;
+        head
     }
 
     /// It goes on where the head before it has ended; `others`: all other slots, if the book may lack what the log has

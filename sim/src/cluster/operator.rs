@@ -39,7 +39,7 @@ impl Plan {
         self.seed % 16 == 1 && self.mode != Mode::Off && self.copies > 1
     }
 
-    /// Whether the coordinator is restored to earlier states: likewise.
+    /// Whether the coordinator is restored to earlier states: not in those either.
     pub(super) fn restores(&self) -> bool {
         self.seed % 16 == 10 && self.mode != Mode::Off
     }

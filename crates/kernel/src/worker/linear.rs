@@ -6,11 +6,11 @@
 //! and the log have what the head has recorded, as a reply does.
 //!
 //! A key of a transaction that is prepared is taken: other requests for it wait as for a slot that is not served
-//! ([`super::parking`]), and hold nothing meanwhile. Other transactions may have it, too, if they are independent of all that
-//! have it (`typing`). A transaction, the other way round, is not prepared before commands
-//! over several workers let go of its keys, and before requests have run that wait for one of them and for no other slot.
-//! The former never wait for a transaction while they hold keys, and the latter wait for what is prepared at the same slot
-//! alone, so that nothing waits in a circle.
+//! ([`super::parking`]), and hold nothing meanwhile. Other transactions may have it, too, if they are independent of all
+//! that have it (`typing`). A transaction, the other way round, is not prepared before commands over several workers let
+//! go of its keys, and before requests have run that wait for one of them and for no other slot. The former never wait for
+//! a transaction while they hold keys, and the latter wait for what is prepared at the same slot alone, so that nothing
+//! waits in a circle.
 //!
 //! Invariants:
 //! 1. A head acts only while this node serves its slot, and is made of the book again when the slot's chain has changed.
@@ -18,9 +18,10 @@
 //!    has been applied elsewhere.
 //! 3. Messages may be lost. Heads and origins send them again from time to time, as long as a transaction is not over.
 //!
-//! `own` has the transactions of the worker's clients, `reads` those that only read, as a machine, and `reading` the worker's part
-//! in them, `letter` the messages with their senders and receivers, `keys` how
-//! a slot executes its commands, `typing` what these say of its keys, `together` how one slot executes commands on the keys of several, and `running` the worker's part.
+//! `own` has the transactions of the worker's clients, `reads` those that only read, as a machine, and `reading` the
+//! worker's part in them, `letter` the messages with their senders and receivers, `keys` how a slot executes its commands,
+//! `typing` what these say of its keys, `together` how one slot executes commands on the keys of several, and `running` the
+//! worker's part.
 
 mod again;
 mod figures;
@@ -301,7 +302,7 @@ impl Linear {
             let seat = Seat {
                 since: *since,
                 stored: Stored::of(&book),
-                head: Head::new(book),
+                head: Head::apart(book),
                 is_started: false,
             };
             self.seats.insert(*slot, seat);
@@ -321,7 +322,7 @@ impl Linear {
         let seat = self.seats.remove(&slot);
         seat.unwrap_or_else(|| Seat {
             since,
-            head: Head::new(Book::new(slot)),
+            head: Head::apart(Book::new(slot)),
             stored: Stored::of(&Book::new(slot)),
             is_started: true,
         })

@@ -45,6 +45,13 @@ pub enum LogState {
     Ending,
 }
 
+impl LogState {
+    /// Where a switch ends.
+    pub fn of(is_on: bool) -> Self {
+        if is_on { Self::On } else { Self::Off }
+    }
+}
+
 /// See the module's description.
 #[derive(Debug, Default)]
 pub(super) struct Switch {

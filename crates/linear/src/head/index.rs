@@ -84,9 +84,11 @@ pub(super) struct Index<O: Operation> {
     orders: BTreeMap<u64, usize>,
     blocked: BTreeMap<TxnId, BTreeSet<Blocked>>,
     to_admit: BTreeSet<u64>,
-    /// Numbers in the queue of those whose keys are held by other than transactions.
+    /// Numbers in the queue of those whose keys something else than transactions wants.
     not_free: BTreeSet<u64>,
     to_apply: BTreeSet<TxnId>,
+    /// From this relation on, a transaction waits for another one to be over.
+    pub(super) waits_from: Relation,
     /// How many were admitted to write a key that others had.
     shared: u64,
     /// How often transactions were compared, for tests.
@@ -114,6 +116,7 @@ impl<O: Operation> Index<O> {
             to_admit: BTreeSet::new(),
             not_free: BTreeSet::new(),
             to_apply: BTreeSet::new(),
+            waits_from: Relation::Conflicting,
             shared: 0,
             compared: 0,
         };

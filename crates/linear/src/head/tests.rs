@@ -242,6 +242,29 @@ fn an_outcome_waits_for_the_predecessors() {
     assert!(sent.contains(&outcome(2, Outcome::Committed)), "{sent:?}");
 }
 
+/// The last one of them is not settled before the others are.
+#[test]
+fn predecessors_of_a_predecessor_are_not_asked_for() {
+    let mut slot = Slot::new(5);
+    for number in 1..4 {
+        let write = txn(number, &[number as u16, 5], Op::Append);
+        slot.take(Some(number as u16), forward(&write, number));
+    }
+    let asked = |slot: &mut Slot, read: u64| {
+        let sent = slot.take(None, forward(&txn(read, &[5], Op::Read), 0));
+        let to = sent.iter().map(|(to, message)| match (to, message) {
+            (To::Slot(to), Message::Ask { txn, .. }) => (*to, txn.number),
+            other => panic!("{other:?}"),
+        });
+        to.collect::<Vec<_>>()
+    };
+    assert_eq!(asked(&mut slot, 4), [(3, 3)]);
+    // Reads do not come after one another.
+    assert_eq!(asked(&mut slot, 5), [(3, 3)]);
+    slot.take(Some(3), Message::Settled { txn: id(3) });
+    assert_eq!(asked(&mut slot, 6), [(2, 2)]);
+}
+
 #[test]
 fn another_head_goes_on_with_what_was_prepared() {
     let mut first = Slot::new(1);

@@ -35,7 +35,7 @@ const WENT_BACK: &str =
     "the coordinator was restored to an earlier mapping than the last one that this node knows";
 
 /// Why a node is not ready that others have removed.
-const REMOVED: &str = "the others have removed the node, which had drained and was silent; it joins again by itself once it reaches the coordinator";
+const REMOVED: &str = "the others have removed the node, as it was silent; it joins again by itself once it reaches the coordinator";
 
 impl About {
     /// Sets the announcement of a starting node.

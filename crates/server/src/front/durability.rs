@@ -289,7 +289,7 @@ impl Durability {
         if self.switching.is_empty() {
             return;
         }
-        let wanted = [LogState::Off, LogState::On][usize::from(self.wanted.log)];
+        let wanted = LogState::of(self.wanted.log);
         let answer = match kernel.refuses_writes() {
             _ if kernel.durable_figures().log_state == wanted => SaveAnswer::Saved,
             _ if planted::is(Planted::SwitchNotAwaited) => SaveAnswer::Saved,

@@ -15,7 +15,7 @@ use crate::worker::{Outcome, Submitted, Worker};
 use crate::{Unwritable, placement::Placement};
 use rufous_base::{Args, ConnId, Output, WorkerId};
 use rufous_datatype::hash;
-use rufous_datatype::key::{Footprint, Held, Op, Typed};
+use rufous_datatype::key::{Deadline, Footprint, Held, Op, Set, Typed};
 
 /// Its command 0 sets its first argument to its second; command 1 reads its first argument; command 2 moves its first
 /// key to its second; command 3 does what command 0 does, and says that it sets a field of that name.
@@ -52,16 +52,17 @@ impl Program for Strings {
 
     fn touches(command: u16, args: &Args<'_>, _: Now) -> Option<Vec<(usize, Footprint)>> {
         let (field, value) = (args.get(2), args.get(2));
-        let held = |op| Held {
-            shown: true,
-            ..Held::new(op)
-        };
         let op = match command {
-            0 => Op::Delete,
+            0 => Op::Set(Set {
+                value,
+                deadline: Deadline::Clear,
+                only: None,
+                get: false,
+            }),
             3 => Op::Typed(Typed::Hash(hash::Op::Set { field, value })),
             _ => return None,
         };
-        Some(vec![(1, held(op).footprint())])
+        Some(vec![(1, Held::new(op).footprint())])
     }
 
     fn is_write(command: u16) -> bool {

@@ -56,8 +56,8 @@ impl Linear {
 
 /// Whether this was done before: transactions go from worker to worker of a node as they are.
 fn is_typed(txn: &Transaction<KeyOp>) -> bool {
-    let ops = txn.parts().iter().flat_map(|part| &part.ops);
-    ops.clone().any(|op| *op != op.command.into())
+    let mut ops = txn.parts().iter().flat_map(|part| &part.ops);
+    ops.any(|op| *op != op.command.into())
 }
 
 fn known<'b, P: Program>(now: Now, body: &'b [u8], commands: &Commands) -> Known<'b> {

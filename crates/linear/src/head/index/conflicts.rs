@@ -22,7 +22,7 @@ impl<O: Operation> Index<O> {
             };
             let standing = standing(&part.key);
             self.compared += 2;
-            let is_conflict = |relation| relation == Relation::Conflicting;
+            let is_conflict = |relation| relation >= self.waits_from;
             if is_conflict(at.prepared.relation(part, standing.as_ref())) {
                 // In whatever state: that is one more than enough to wait for.
                 let prepared = at.order.iter().map(|least| least.txn);
