@@ -116,8 +116,6 @@ impl Program for DataCommands {
             args,
             now_ms: now.unix_ms(),
             wanted: true,
-            // Single commands wait for what is prepared at their key, and are no part of the order of transactions.
-            fixed: true,
         };
         let mut keys = Vec::new();
         run.spec.keys.find(args, 0, &mut keys);

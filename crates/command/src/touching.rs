@@ -21,8 +21,6 @@ pub struct Request<'a> {
     pub now_ms: u64,
     /// Whether the client reads the reply.
     pub wanted: bool,
-    /// Whether what it depends on may not change any more: it is done as it is asked for.
-    pub fixed: bool,
 }
 
 type Ops<'a> = Option<Vec<Op<'a>>>;
@@ -35,17 +33,16 @@ pub fn footprint(command: &Command, request: Request<'_>) -> Footprint {
     let listed = TOUCHES.iter().find(|(of, _)| std::ptr::eq(*of, command));
     let ops = listed.and_then(|(_, touches)| touches(request));
     match ops {
-        Some(ops) => joined(ops, request),
-        None => joined(any(command), request),
+        Some(ops) => joined(ops, request.wanted),
+        None => joined(any(command), request.wanted),
     }
 }
 
-fn joined(ops: Vec<Op<'_>>, request: Request<'_>) -> Footprint {
+fn joined(ops: Vec<Op<'_>>, wanted: bool) -> Footprint {
     let mut all = Footprint::default();
     for op in ops {
         let held = Held {
-            wanted: request.wanted,
-            shown: request.fixed,
+            wanted,
             ..Held::new(op)
         };
         all.join(held.footprint());

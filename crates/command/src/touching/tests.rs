@@ -118,7 +118,6 @@ fn tried(text: &'static str) -> Tried {
             args: &args,
             now_ms,
             wanted,
-            fixed: false,
         };
         footprint(command, request)
     };
