@@ -37,7 +37,7 @@ use crate::book::{Book, Entry};
 use crate::message::{Ahead, Message, Output, Predecessor, Record, To};
 use crate::planted::{self, Off};
 use crate::told;
-use crate::txn::{Operation, Relation, Stamp, Transaction, TxnId};
+use crate::txn::{Operation, Stamp, Transaction, TxnId};
 use again::Again;
 use ahead::Beside;
 use index::Index;
@@ -100,13 +100,6 @@ impl<O: Operation> Head<O> {
             round: 0,
             redone: BTreeSet::new(),
         }
-    }
-
-    /// Likewise, where requests that are no transactions see keys: transactions that depend on one another are kept apart.
-    pub fn apart(book: Book<O>) -> Self {
-        let mut head = Self::new(book);
-        head.index.waits_from = Relation::Orderable;
-        head
     }
 
     /// It goes on where the head before it has ended; `others`: all other slots, if the book may lack what the log has

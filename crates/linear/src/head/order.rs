@@ -2,11 +2,11 @@
 
 use super::index::Waiting;
 use super::{Basis, Final, Head, Later, State};
-use crate::book::Entry;
+use crate::book::{Book, Entry};
 use crate::message::{Ahead, Output, Predecessor, Record};
 use crate::planted::{self, Off};
 use crate::told;
-use crate::txn::{Operation, Stamp, Transaction, TxnId};
+use crate::txn::{Operation, Relation, Stamp, Transaction, TxnId};
 use std::sync::Arc;
 
 /// What is told of a transaction that was aborted as it would have waited for one that visits slots in another order: the
@@ -14,6 +14,13 @@ use std::sync::Arc;
 pub const OTHER_ORDER: &[u8] = b"other order";
 
 impl<O: Operation> Head<O> {
+    /// As [`Head::new`], where requests that are no transactions see keys: transactions that depend on one another are kept apart.
+    pub fn apart(book: Book<O>) -> Self {
+        let mut head = Self::new(book);
+        head.index.waits_from = Relation::Orderable;
+        head
+    }
+
     /// Admits and applies what can be.
     pub(super) fn go_on(&mut self, state: &mut impl State<O>, out: &mut Vec<Output<O>>) {
         while self.admit(state, out) || self.apply(state, out) {}
