@@ -126,6 +126,8 @@ pub enum Planted {
     KeysNotTaken,
     /// Transactions that depend on one another are open at the same time.
     DependentBeside,
+    /// Transactions that depend on one another are ordered, instead of kept apart.
+    DependentOrdered,
     /// Copies answer reads of a slot while transactions are open there.
     CopiesNotClosed,
     /// Messages of a slot's transactions leave before copies and log have what they tell of.

@@ -38,7 +38,7 @@ pub fn calm() -> Bounds {
         unnoticed: false,
         busy: 0,
         requests: 0,
-        fixed: false,
+        apart: false,
         refusals: false,
         beside: false,
         orders: false,
@@ -245,7 +245,7 @@ fn requests() -> Vec<Named> {
     let near = |name, change: fn(&mut Bounds)| {
         let (name, mut bounds) = of(name, change);
         (bounds.beside, bounds.slots, bounds.requests) = (true, 4, 16);
-        bounds.fixed = true;
+        bounds.apart = true;
         (name, bounds)
     };
     vec![

@@ -104,7 +104,7 @@ impl World {
 
     /// Requests are transactions that read one key, as numbers of a node that is none.
     fn order_requests(&self, nodes: &mut BTreeSet<TxnId>, edges: &mut BTreeSet<(TxnId, TxnId)>) {
-        let read = [plain(Do::Read, false)];
+        let read = [plain(Do::Read)];
         for (number, seen) in (0..).zip(&self.seen) {
             let id = TxnId {
                 node: u16::MAX,

@@ -91,7 +91,7 @@ fn calm() -> Bounds {
 fn part(key: u16, ops: &[Do], observes: bool) -> Plan {
     Plan {
         key,
-        ops: ops.iter().map(|what| plain(*what, false)).collect(),
+        ops: ops.iter().map(|what| plain(*what)).collect(),
         observes,
         typed: false,
     }

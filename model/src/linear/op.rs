@@ -116,9 +116,9 @@ impl Coded for Op {
                 access.encode(out);
             }
             Self::Algebra(op) => match op.command {
-                Do::Add => out.push(1 + self.fixed(Do::Add)),
-                Do::Append => out.push(2 + self.fixed(Do::Append)),
-                Do::Read => out.push(3 + self.fixed(Do::Read)),
+                Do::Add => out.push(1),
+                Do::Append => out.push(2),
+                Do::Read => out.push(3),
                 Do::Typed(command, reader) => {
                     out.push(match reader {
                         Reader::None => 4,
@@ -137,9 +137,9 @@ impl Coded for Op {
     fn decode(from: &mut &[u8]) -> Option<Self> {
         let reader = match u8::decode(from)? {
             0 => return Access::decode(from).map(Self::Access),
-            kind @ (1 | 7) => return Some(plain(Do::Add, kind > FIXED)),
-            kind @ (2 | 8) => return Some(plain(Do::Append, kind > FIXED)),
-            kind @ (3 | 9) => return Some(plain(Do::Read, kind > FIXED)),
+            1 => return Some(plain(Do::Add)),
+            2 => return Some(plain(Do::Append)),
+            3 => return Some(plain(Do::Read)),
             4 => Reader::None,
             5 => Reader::AtTheEnd,
             6 => Reader::Before,
@@ -151,15 +151,6 @@ impl Coded for Op {
             u64::decode(from)? as i64,
         );
         Some(super::ops::typed(command(kind, of, at)?, reader))
-    }
-}
-
-/// The kinds of plain operations that are fixed are greater by this.
-const FIXED: u8 = 6;
-
-impl Op {
-    fn fixed(&self, what: Do) -> u8 {
-        if *self == plain(what, true) { FIXED } else { 0 }
     }
 }
 

@@ -127,8 +127,7 @@ impl Command {
     }
 }
 
-/// A plain operation. `fixed`: what it depends on may not change any more.
-pub fn plain(what: Do, fixed: bool) -> Op {
+pub fn plain(what: Do) -> Op {
     static KEY: LazyLock<key::Key> = LazyLock::new(|| key::Key::new(Value::text(b""), None));
     let held = match what {
         Do::Add => Held::quiet(key::Op::Typed(Typed::Bag(bag::Op::Add(1.0)))),
@@ -140,8 +139,7 @@ pub fn plain(what: Do, fixed: bool) -> Op {
         Do::Read => Held::new(key::Op::Typed(Typed::Bag(bag::Op::Count))),
         Do::Typed(command, reader) => return typed(command, reader),
     };
-    let shown = held.shown || fixed;
-    Op::Algebra(rufous_linear::Typed::new(what, [Held { shown, ..held }]))
+    Op::Algebra(rufous_linear::Typed::new(what, [held]))
 }
 
 pub fn typed(command: Command, reader: Reader) -> Op {

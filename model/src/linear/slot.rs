@@ -1,6 +1,7 @@
 //! A slot: its log, how much of it is kept where, and its head.
 
 use super::ops::{Keys, Op};
+use super::world::Bounds;
 use rufous_linear::stored::{Stored, entry_of};
 use rufous_linear::{Ahead, Book, Head, Later, Message, Output, Record, To, TxnId};
 use std::collections::{BTreeMap, VecDeque};
@@ -20,6 +21,7 @@ struct Gated {
 #[derive(Clone, Debug)]
 pub struct Slot {
     no: u16,
+    apart: bool,
     log: Vec<Record<Op>>,
     /// So many records are at all copies, and so many in synced logs.
     kept: usize,
@@ -30,17 +32,18 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// `refusals`: it refuses some transactions.
-    pub fn new(no: u16, refusals: bool) -> Self {
+    pub fn new(no: u16, bounds: &Bounds) -> Self {
+        let apart = bounds.apart;
         Self {
             no,
+            apart,
             log: Vec::new(),
             kept: 0,
             synced: 0,
             gated: VecDeque::new(),
-            head: Head::new(Book::new(no)),
+            head: head(Book::new(no), apart),
             keys: Keys {
-                refusals,
+                refusals: bounds.refusals,
                 ..Keys::default()
             },
         }
@@ -140,7 +143,15 @@ impl Slot {
             }
         }
         self.kept = self.log.len();
-        self.head = Head::new(stored(&self.log, self.no));
+        self.head = head(stored(&self.log, self.no), self.apart);
+    }
+}
+
+fn head(book: Book<Op>, apart: bool) -> Head<Op> {
+    if apart {
+        Head::apart(book)
+    } else {
+        Head::new(book)
     }
 }
 

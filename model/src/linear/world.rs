@@ -38,9 +38,9 @@ pub struct Bounds {
     pub busy: usize,
     /// Requests that read one key arrive, which wait for it where a transaction has it.
     pub requests: usize,
-    /// Operations are kept apart where they depend on one another, instead of ordered: requests are not part of the
-    /// protocol that orders them.
-    pub fixed: bool,
+    /// Heads keep apart what depends on one another ([`rufous_linear::Head::apart`]): requests are not part of the protocol
+    /// that orders it.
+    pub apart: bool,
     /// Slots refuse some transactions.
     pub refusals: bool,
     /// One worker may have several slots.
@@ -162,9 +162,7 @@ impl World {
         Self {
             bounds: Arc::clone(bounds),
             left: (**bounds).clone(),
-            slots: (0..bounds.slots)
-                .map(|no| Slot::new(no, bounds.refusals))
-                .collect(),
+            slots: (0..bounds.slots).map(|no| Slot::new(no, bounds)).collect(),
             origins: origins.collect(),
             workers: (0..bounds.slots).map(&mut place).collect(),
             links: BTreeMap::new(),
@@ -306,7 +304,7 @@ fn plan(rng: &mut Rng, bounds: &Bounds) -> (u16, Vec<Plan>) {
         } else if bounds.access {
             access_plan(rng)
         } else {
-            plain_plan(rng, bounds.fixed)
+            plain_plan(rng)
         };
         Plan {
             key,
@@ -319,7 +317,7 @@ fn plan(rng: &mut Rng, bounds: &Bounds) -> (u16, Vec<Plan>) {
     (rng.below(u64::from(bounds.origins)) as u16, parts)
 }
 
-fn plain_plan(rng: &mut Rng, fixed: bool) -> (Vec<Op>, bool) {
+fn plain_plan(rng: &mut Rng) -> (Vec<Op>, bool) {
     let (ops, observes): (&[Do], bool) = match rng.below(8) {
         0 | 1 => (&[Do::Append], false),
         2 | 3 => (&[Do::Add], false),
@@ -328,10 +326,7 @@ fn plain_plan(rng: &mut Rng, fixed: bool) -> (Vec<Op>, bool) {
         6 => (&[Do::Read, Do::Append], true),
         _ => (&[Do::Append, Do::Add], false),
     };
-    (
-        ops.iter().map(|what| plain(*what, fixed)).collect(),
-        observes,
-    )
+    (ops.iter().map(|what| plain(*what)).collect(), observes)
 }
 
 fn access_plan(rng: &mut Rng) -> (Vec<Op>, bool) {

@@ -2,6 +2,7 @@
 //! that know of no cluster, ask one node for everything, and do so several requests
 //! at a time.
 
+use super::followed::PAUSE_US;
 use super::loose::Sight;
 use super::node::Power;
 use super::spread;
@@ -74,6 +75,8 @@ pub(super) struct Client {
     pub(super) spread: Random,
     /// Whether it begins a transaction on them, and commits it.
     pub(super) begun: Random,
+    /// The key of several slots that it has used alone just now, to go on with another of them.
+    pub(super) single: Option<usize>,
     /// How many requests it has sent at once.
     at_once: usize,
 }
@@ -99,6 +102,7 @@ impl Client {
             further: Further::new(seed, number),
             spread: Random::new(seed, &format!("transactions of client {number}")),
             begun: Random::new(seed, &format!("begun by client {number}")),
+            single: None,
             at_once: 0,
         }
     }
@@ -433,6 +437,7 @@ impl World {
         self.clients[client].since_us = None;
         let most = match client == self.plan.clients {
             true => 1_000,
+            false if self.clients[client].single.is_some() => PAUSE_US,
             false => self.plan.think_us,
         };
         let found = &mut self.clients[client];

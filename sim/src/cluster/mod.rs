@@ -34,6 +34,7 @@ mod begun;
 mod clients;
 mod coordinator;
 mod fleeting;
+mod followed;
 mod judge;
 mod lasting;
 mod loose;
@@ -151,6 +152,7 @@ impl Scenario for World {
             Fault::Kernel(Planted::TurnTimeKept),
             Fault::Kernel(Planted::KeysNotTaken),
             Fault::Kernel(Planted::DependentBeside),
+            Fault::Kernel(Planted::DependentOrdered),
             Fault::Kernel(Planted::CopiesNotClosed),
             Fault::Kernel(Planted::LettersNotAwaited),
             Fault::Kernel(Planted::BookNotRead),

@@ -192,7 +192,11 @@ impl Plan {
             trouble_us: random.between(10, 25) * 1_000_000,
             troubles,
         };
-        plan.with_doors().with_loose().at_ease(size).with_lasting()
+        plan.with_doors()
+            .with_loose()
+            .at_ease(size)
+            .with_lasting()
+            .with_followed()
     }
 
     /// Which clients use the plain endpoint, and how many requests they pipeline.

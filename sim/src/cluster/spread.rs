@@ -4,6 +4,7 @@
 
 use super::begun::begins;
 use super::clients::{Client, Door};
+use super::followed;
 use super::plan::{KEYS, Plan};
 use super::undone;
 use super::wishes::{Aim, Wish};
@@ -20,7 +21,7 @@ const SPREAD: [(Kind, &[&str]); 2] = [
 ];
 
 /// The unit of texts.
-const TEXTS: usize = 0;
+pub(super) const TEXTS: usize = 0;
 
 pub(super) fn keys_of(unit: usize) -> Vec<Vec<u8>> {
     let keys = SPREAD[unit].1.iter();
@@ -144,8 +145,11 @@ impl Client {
     /// What it does with such keys next, if anything.
     pub(super) fn next_spread(&mut self, plan: &Plan, text: &[u8]) -> Option<Aim> {
         let (door, random) = (self.door, &mut self.spread);
-        if !random.chance(0.5) {
+        if !random.chance(0.5) && !plan.has_followed() {
             return None;
+        }
+        if plan.has_followed() {
+            return Some(followed::next(self, text));
         }
         let unit = random.index(SPREAD.len());
         if plan.has_undone() && door == Door::Plain && random.chance(0.2) {

@@ -203,6 +203,13 @@ fn transactions_that_depend_on_one_another_are_open_at_the_same_time() {
     caught_saying::<World>("dependent-beside", &size, what, [56]);
 }
 
+/// A seed in which a client sees a transaction by a single command, and then begins another that comes before it.
+#[test]
+fn transactions_that_depend_on_one_another_are_ordered_although_single_commands_see_them() {
+    let (size, what) = (Size::Any, "no order of the commands");
+    caught_saying::<World>("dependent-ordered", &size, what, [667]);
+}
+
 #[test]
 fn messages_of_transactions_leave_before_copies_have_what_they_tell_of() {
     let (size, what) = (Size::Any, "no order of the commands");

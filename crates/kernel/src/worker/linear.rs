@@ -302,7 +302,7 @@ impl Linear {
             let seat = Seat {
                 since: *since,
                 stored: Stored::of(&book),
-                head: Head::apart(book),
+                head: head(book),
                 is_started: false,
             };
             self.seats.insert(*slot, seat);
@@ -322,7 +322,7 @@ impl Linear {
         let seat = self.seats.remove(&slot);
         seat.unwrap_or_else(|| Seat {
             since,
-            head: Head::apart(Book::new(slot)),
+            head: head(Book::new(slot)),
             stored: Stored::of(&Book::new(slot)),
             is_started: true,
         })
@@ -467,4 +467,12 @@ fn name_of(id: TxnId) -> [u8; 18] {
 /// Whether a transaction came from this worker of its node.
 fn is_from(txn: TxnId, worker: u16) -> bool {
     worker_of(txn) == worker
+}
+
+/// Requests that are no transactions see keys, too.
+fn head(book: Book<KeyOp>) -> Head<KeyOp> {
+    if planted::is(Planted::DependentOrdered) {
+        return Head::new(book);
+    }
+    Head::apart(book)
 }
