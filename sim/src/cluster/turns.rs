@@ -119,6 +119,9 @@ impl World {
         for (to, message) in left.messages {
             self.send_message(node, worker, to.index(), message);
         }
+        if let Some(wrong) = self.nodes[node].seats[worker].writes_late(&left.disk) {
+            self.fail(wrong);
+        }
         for request in left.disk {
             let lane = request.lane.index();
             self.request(node, worker, lane, request);
@@ -150,6 +153,7 @@ impl World {
     fn on_node_effect(&mut self, node: usize, worker: usize, effect: NodeEffect) {
         match effect {
             NodeEffect::Stopped => {
+                self.nodes[node].seats[worker].has_stopped = true;
                 if let Power::Stopping(left) = &mut self.nodes[node].power {
                     *left -= 1;
                     if *left == 0 {

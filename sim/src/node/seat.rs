@@ -7,7 +7,7 @@ use crate::engine::disk::Begun;
 use crate::engine::random::Random;
 use crate::engine::trace::show;
 use gate::{Gate, Turn};
-use rufous_base::disk::{DiskDone, DiskRequest, Lane};
+use rufous_base::disk::{DiskDone, DiskOp, DiskRequest, Lane};
 use rufous_base::{
     Actor, Close, ConnId, ConnInfo, Dial, DialError, Effects, Input, NodeEffect, Now, Output, Read,
     Until, WorkerId,
@@ -78,6 +78,8 @@ pub struct Seat {
     kept_time: Option<Now>,
     /// When the scheduled turn starts, so that there is only one.
     pub turn_at_us: Option<u64>,
+    /// It has done all that there was to do before its node stops.
+    pub has_stopped: bool,
     next_slot: u32,
     free_slots: Vec<(u32, u32)>,
     /// Closed connections of which nothing may arrive any more.
@@ -101,6 +103,7 @@ impl Seat {
             open: Left::default(),
             kept_time: None,
             turn_at_us: None,
+            has_stopped: false,
             next_slot: 0,
             free_slots: Vec::new(),
             gone: BTreeSet::new(),
@@ -118,6 +121,19 @@ impl Seat {
             slot,
             generation: generation + 1,
         }
+    }
+
+    /// What it has the disk write although it has stopped. It may go on to remove what nothing needs.
+    pub fn writes_late(&self, requests: &[DiskRequest]) -> Option<String> {
+        let removes = |of: &&DiskRequest| {
+            use DiskOp::{List, Remove, SyncNames};
+            matches!(of.op, List | Remove { .. } | SyncNames)
+        };
+        let mut late = requests.iter().filter(|_| self.has_stopped);
+        let late = late.find(|request| !removes(request))?;
+        Some(format!(
+            "a worker that has stopped has the disk do {late:?}"
+        ))
     }
 
     pub fn arrive(&mut self, arrival: Arrival) {

@@ -155,6 +155,9 @@ impl World {
         for (to, message) in left.messages {
             self.send_message(worker, to.index(), message);
         }
+        if let Some(wrong) = self.seats[worker].writes_late(&left.disk) {
+            self.fail(wrong);
+        }
         for request in left.disk {
             self.request(worker, request);
         }
@@ -180,6 +183,7 @@ impl World {
             .note(format_args!("w{worker}"), format_args!("asks: {effect:?}"));
         match effect {
             NodeEffect::Stopped => {
+                self.seats[worker].has_stopped = true;
                 if let Power::Stopping(left) = &mut self.power {
                     *left -= 1;
                 }
