@@ -17,7 +17,7 @@
 //! | [`node_added`], [`node_killed`] | a node joins, or is killed, under load |
 //! | [`driven`], [`over_time`] | clusters under clients that remember; charts over time |
 //! | [`scale`] | what a cluster says to itself, from 10 to 1,000 nodes |
-//! | [`warp`] | operations in transactions beside the same alone |
+//! | [`warp`], [`warp_operations`] | operations in transactions beside the same alone |
 //! | [`warp_latency`], [`warp_latency_pages`] | latency of writes and of transactions at fixed rates |
 //! | [`warp15`], [`warp15_payments`], [`warp15_pages`] | payments by card, and the balances after them |
 //! | [`warp16`] | transactions that are aborted, by the keys that they share |
@@ -66,6 +66,7 @@ mod warp15_payments;
 mod warp16;
 mod warp_latency;
 mod warp_latency_pages;
+mod warp_operations;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -109,7 +110,7 @@ enum Figure {
     Warp10(warp_latency::Options),
     /// Latency of transactions at fixed rates (Warp, Figure 11)
     Warp11(warp_latency::Options),
-    /// Operations in transactions of two beside the same alone, by the part of reads (Warp, Figure 12)
+    /// Operations in transactions of eight beside the same alone, by the part of reads (Warp, Figure 12)
     Warp12(warp::Options),
     /// Writes in transactions of 1 to 64 beside the same alone (Warp, Figure 13)
     Warp13(warp::Options),

@@ -5,17 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use rufous_base::rng::Rng;
 use serde_json::json;
 
 use super::callers;
 use super::options::{Common, rufous};
-use rufous_bench::client::encode;
-use rufous_bench::loadgen::conn::{Batch, Expect};
+use super::warp_operations::{Drawn, Operations, VALUE_BYTES, Way, Workload};
 use rufous_bench::loadgen::load::{Load, Stop};
-use rufous_bench::loadgen::reply::Check;
-use rufous_bench::loadgen::source::Source;
-use rufous_bench::loadgen::zipf::{YCSB_THETA, Zipfian};
 use rufous_bench::nodes::{Nodes, Program};
 use rufous_bench::procfs::{self, Machine};
 use rufous_bench::progress::Progress;
@@ -26,17 +21,17 @@ use rufous_bench::table::Table;
 
 /// Clients at each node.
 const CLIENTS: usize = 8;
-const VALUE_BYTES: usize = 64;
 /// What transactions keep of the rate of the store below them [Warp §5].
 const TARGET: Target = Target::AtLeast(0.8);
 
-/// Of YCSB: A reads and writes, B reads most of the time, C reads, F reads, and changes records by increments. One is named by
-/// its reads in percent.
-const fn workload(name: &'static str, reads: u64, writes: u64) -> Workload {
+/// Of YCSB: A reads and writes, B reads most of the time, C reads, D reads the newest and makes new ones, F reads, and changes
+/// records by increments. Others are named by their reads in percent.
+const fn workload(name: &'static str, reads: u64, writes: u64, drawn: Drawn) -> Workload {
     Workload {
         name,
         reads,
         writes,
+        drawn,
     }
 }
 
@@ -54,24 +49,25 @@ pub(crate) const NINE: Figure = Figure {
     title: "Operations in transactions of eight, by workload",
     command: "cargo xtask figures warp9",
     rows: &[
-        (workload("A", 50, 50), 8),
-        (workload("B", 95, 5), 8),
-        (workload("C", 100, 0), 8),
-        (workload("F", 50, 0), 8),
+        (workload("A", 50, 50, Drawn::Popular), 8),
+        (workload("B", 95, 5, Drawn::Popular), 8),
+        (workload("C", 100, 0, Drawn::Popular), 8),
+        (workload("D", 95, 5, Drawn::Latest), 8),
+        (workload("F", 50, 0, Drawn::Popular), 8),
     ],
     has_target: true,
 };
 
 pub(crate) const TWELVE: Figure = Figure {
     slug: "warp-12",
-    title: "Operations in transactions of two, by the part of reads",
+    title: "Operations in transactions of eight, by the part of reads",
     command: "cargo xtask figures warp12",
     rows: &[
-        (workload("0 % reads", 0, 100), 2),
-        (workload("25 % reads", 25, 75), 2),
-        (workload("50 % reads", 50, 50), 2),
-        (workload("75 % reads", 75, 25), 2),
-        (workload("100 % reads", 100, 0), 2),
+        (workload("0 % reads", 0, 100, Drawn::Evenly), 8),
+        (workload("25 % reads", 25, 75, Drawn::Evenly), 8),
+        (workload("50 % reads", 50, 50, Drawn::Evenly), 8),
+        (workload("75 % reads", 75, 25, Drawn::Evenly), 8),
+        (workload("100 % reads", 100, 0, Drawn::Evenly), 8),
     ],
     has_target: false,
 };
@@ -81,11 +77,11 @@ pub(crate) const THIRTEEN: Figure = Figure {
     title: "Writes in transactions of 1 to 64",
     command: "cargo xtask figures warp13",
     rows: &[
-        (workload("writes", 0, 100), 1),
-        (workload("writes", 0, 100), 2),
-        (workload("writes", 0, 100), 4),
-        (workload("writes", 0, 100), 16),
-        (workload("writes", 0, 100), 64),
+        (workload("writes", 0, 100, Drawn::Evenly), 1),
+        (workload("writes", 0, 100, Drawn::Evenly), 2),
+        (workload("writes", 0, 100, Drawn::Evenly), 4),
+        (workload("writes", 0, 100, Drawn::Evenly), 16),
+        (workload("writes", 0, 100, Drawn::Evenly), 64),
     ],
     has_target: false,
 };
@@ -120,73 +116,12 @@ pub(crate) struct Options {
     pub program: Program,
 }
 
-/// Parts of operations, in percent; the others are increments, which read, change and write a record.
-#[derive(Clone, Copy, Debug)]
-struct Workload {
-    name: &'static str,
-    reads: u64,
-    writes: u64,
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     name: &'static str,
     nodes: usize,
     workers: usize,
     copies: usize,
-}
-
-/// Operations on keys by popularity, so many at a time: in a transaction, or one behind the other.
-#[derive(Clone)]
-struct Operations {
-    workload: Workload,
-    popularity: Zipfian,
-    size: usize,
-    is_grouped: bool,
-    rng: Rng,
-}
-
-impl Operations {
-    /// Appends one; what its reply must look like.
-    fn one(&mut self, out: &mut Vec<u8>) -> Check {
-        let number = self.popularity.next(&mut self.rng);
-        let drawn = self.rng.below(100);
-        let key = format!("k{number:08}");
-        if drawn < self.workload.reads {
-            encode(out, &[b"GET", key.as_bytes()]);
-            Check::Bulk
-        } else if drawn < self.workload.reads + self.workload.writes {
-            encode(out, &[b"SET", key.as_bytes(), &[b'v'; VALUE_BYTES]]);
-            Check::Simple
-        } else {
-            encode(out, &[b"INCR", format!("n{number:08}").as_bytes()]);
-            Check::Integer
-        }
-    }
-}
-
-impl Source for Operations {
-    fn fill(&mut self, _conn: usize, batch: &mut Batch) {
-        if self.is_grouped {
-            encode(&mut batch.out, &[b"MULTI"]);
-            batch.expects.push(Expect::part(Check::Simple));
-        }
-        let mut checks = Vec::new();
-        for _ in 0..self.size {
-            checks.push(self.one(&mut batch.out));
-        }
-        if self.is_grouped {
-            encode(&mut batch.out, &[b"EXEC"]);
-            let queued = checks.iter().map(|_| Expect::part(Check::Simple));
-            batch.expects.extend(queued);
-            let whole = Check::Array(checks.len() as u32);
-            batch.expects.push(Expect::part(whole));
-        }
-        let each = checks.into_iter();
-        batch
-            .expects
-            .extend(each.map(|check| Expect::completing(check, 0)));
-    }
 }
 
 /// What was measured in one window.
@@ -198,20 +133,22 @@ struct Sample {
     cpu_us: f64,
 }
 
-/// The same operations alone and in transactions, in windows that take turns.
+/// The same operations one by one, in pipelines and in transactions, in windows that take turns.
 #[derive(Debug, serde::Serialize)]
 struct Row {
     setting: &'static str,
     workload: &'static str,
     size: usize,
-    alone: Vec<Sample>,
-    grouped: Vec<Sample>,
+    one_by_one: Vec<Sample>,
+    pipeline: Vec<Sample>,
+    transaction: Vec<Sample>,
 }
 
 impl Row {
-    fn ratio(&self, of: impl Fn(&Sample) -> f64) -> Summary {
-        let pairs = self.grouped.iter().zip(&self.alone);
-        Summary::of(pairs.map(|(grouped, alone)| of(grouped) / of(alone)))
+    /// Of the rates of transactions to those of another way.
+    fn ratio(&self, to: &[Sample]) -> Summary {
+        let pairs = self.transaction.iter().zip(to);
+        Summary::of(pairs.map(|(transaction, other)| transaction.rate / other.rate))
     }
 }
 
@@ -235,7 +172,7 @@ pub(crate) fn run(options: &Options, figure: &Figure) -> Result<()> {
         )?;
         let mut bench = Bench {
             options,
-            popularity: Zipfian::new(keys, YCSB_THETA),
+            keys,
             setting,
             load: connect(&nodes)?,
             nodes: &nodes,
@@ -265,7 +202,7 @@ fn connect(nodes: &Nodes) -> Result<Load> {
 /// A cluster under clients.
 struct Bench<'o> {
     options: &'o Options,
-    popularity: Zipfian,
+    keys: u64,
     setting: Setting,
     load: Load,
     nodes: &'o Nodes,
@@ -274,30 +211,28 @@ struct Bench<'o> {
 impl Bench<'_> {
     fn row(&mut self, workload: Workload, size: usize) -> Result<Row> {
         let windows = self.options.common.pick(self.options.windows, 7, 2);
-        let (mut alone, mut grouped) = (Vec::new(), Vec::new());
+        let mut operations = Operations::new(workload, self.keys);
+        let ways = [Way::OneByOne, Way::Pipeline(size), Way::Transaction(size)];
+        let mut samples = [(); 3].map(|()| Vec::new());
         // The first of each is not counted.
         for round in 0..=windows {
-            for is_grouped in [false, true] {
-                let mut operations = Operations {
-                    workload,
-                    popularity: self.popularity.clone(),
-                    size,
-                    is_grouped,
-                    rng: Rng::new(round as u64),
-                };
+            for (way, samples) in ways.into_iter().zip(&mut samples) {
+                operations.send(way, round as u64);
                 let sample = self.window(&mut operations)?;
-                let samples = if is_grouped { &mut grouped } else { &mut alone };
                 if round > 0 {
                     samples.push(sample);
                 }
             }
         }
+        self.keys = operations.keys;
+        let [one_by_one, pipeline, transaction] = samples;
         Ok(Row {
             setting: self.setting.name,
             workload: workload.name,
             size,
-            alone,
-            grouped,
+            one_by_one,
+            pipeline,
+            transaction,
         })
     }
 
@@ -327,29 +262,35 @@ impl Bench<'_> {
 fn method() -> Vec<String> {
     vec![format!(
         "Clusters on this machine, with logs that are synced every second: one node with two workers, and three nodes with one worker each and two copies of each slot. {CLIENTS} \
-         clients at the plain endpoint of each node send operations on keys with YCSB's popularity, values of {VALUE_BYTES} bytes: as a pipeline, or between MULTI and EXEC, in windows that \
-         take turns. CPU time of all nodes by the kernel's account; the clients have the rest of the machine. Medians and quartiles of the ratios of neighbouring windows."
+             clients at the plain endpoint of each node send the same operations in three ways, in windows that take turns: one by one, each after the reply to the one before, as YCSB's \
+             clients do and as the paper compares; so many in one write, as a pipeline; and so many between MULTI and EXEC. Values have {VALUE_BYTES} bytes. CPU time of all nodes by the \
+             kernel's account; the clients have the rest of the machine. Medians, and quartiles of the ratios of neighbouring windows."
     )]
 }
 
-const HEADERS: &str = "cluster | workload | operations at a time | 1000 alone/s | 1000 in transactions/s | ratio | CPU-µs alone | CPU-µs in transactions | target";
+const HEADERS: &str = "cluster | workload | size | 1000 one by one/s | in pipelines | in transactions | transactions to one by one | to pipelines | CPU-µs one by one | in pipelines | in transactions | target";
 
 fn table(rows: &[Row], has_target: bool) -> Table {
     let mut table = Table::new(3, HEADERS);
     for row in rows {
-        let rate = row.ratio(|sample| sample.rate);
         let of =
             |samples: &[Sample], of: fn(&Sample) -> f64| Summary::of(samples.iter().map(of)).median;
-        let verdict = format!("{} {}", TARGET.show(), TARGET.verdict(rate.median));
+        let rate = |samples| format!("{:.1}", of(samples, |sample| sample.rate) / 1000.0);
+        let cpu_us = |samples| format!("{:.1}", of(samples, |sample| sample.cpu_us));
+        let ratio = row.ratio(&row.one_by_one);
+        let verdict = format!("{} {}", TARGET.show(), TARGET.verdict(ratio.median));
         table.row(vec![
             row.setting.to_owned(),
             row.workload.to_owned(),
             row.size.to_string(),
-            format!("{:.1}", of(&row.alone, |sample| sample.rate) / 1000.0),
-            format!("{:.1}", of(&row.grouped, |sample| sample.rate) / 1000.0),
-            rate.show(),
-            format!("{:.1}", of(&row.alone, |sample| sample.cpu_us)),
-            format!("{:.1}", of(&row.grouped, |sample| sample.cpu_us)),
+            rate(&row.one_by_one),
+            rate(&row.pipeline),
+            rate(&row.transaction),
+            ratio.show(),
+            row.ratio(&row.pipeline).show(),
+            cpu_us(&row.one_by_one),
+            cpu_us(&row.pipeline),
+            cpu_us(&row.transaction),
             if has_target { verdict } else { String::new() },
         ]);
     }
@@ -366,37 +307,12 @@ fn report(figure: &Figure, rows: &[Row]) -> Report {
         table: table(rows, figure.has_target),
         chart: None,
         notes: vec![
-            "YCSB's workload A reads and writes by halves, B reads 95 %, C reads alone. F changes a record by INCR in half of its operations: within MULTI no client \
+            "YCSB's workload A reads and writes by halves, B reads 95 %, C reads alone, D reads the newest records in 95 % and makes new ones. F changes a record by INCR in half of its operations: within MULTI no client \
              reads before it writes."
                 .into(),
             "Over three nodes a transaction waits for copies and log of each worker with slots of it, twice (docs/adr/0058); operations alone wait once, and only writes do. Transactions that only read wait for neither, and are asked for twice (docs/adr/0063)."
                 .into(),
         ],
         data: json!(rows),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_operations_are_alone_and_in_a_transaction() {
-        let operations = |is_grouped| {
-            let mut source = Operations {
-                workload: NINE.rows[0].0,
-                popularity: Zipfian::new(1000, YCSB_THETA),
-                size: 8,
-                is_grouped,
-                rng: Rng::new(7),
-            };
-            let mut batch = Batch::default();
-            source.fill(0, &mut batch);
-            (String::from_utf8(batch.out).unwrap(), batch.expects.len())
-        };
-        let ((alone, replies), (grouped, more)) = (operations(false), operations(true));
-        assert_eq!((replies, more), (8, 18));
-        let inside = grouped.strip_prefix("*1\r\n$5\r\nMULTI\r\n").unwrap();
-        assert_eq!(inside.strip_suffix("*1\r\n$4\r\nEXEC\r\n"), Some(&*alone));
     }
 }
