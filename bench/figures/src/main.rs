@@ -19,6 +19,7 @@
 //! | [`scale`] | what a cluster says to itself, from 10 to 1,000 nodes |
 //! | [`warp`], [`warp_operations`] | operations in transactions beside the same alone |
 //! | [`warp_latency`], [`warp_latency_pages`] | latency of writes and of transactions at fixed rates |
+//! | [`warp14`] | transactions over 4 to 256 servers in one process |
 //! | [`warp15`], [`warp15_payments`], [`warp15_pages`] | payments by card, and the balances after them |
 //! | [`warp16`] | transactions that are aborted, by the keys that they share |
 //! | [`callers`], [`curves`] | clients that read a reply before they go on; charts of curves |
@@ -60,6 +61,7 @@ mod served;
 mod sessions;
 mod sixes;
 mod warp;
+mod warp14;
 mod warp15;
 mod warp15_pages;
 mod warp15_payments;
@@ -114,6 +116,8 @@ enum Figure {
     Warp12(warp::Options),
     /// Writes in transactions of 1 to 64 beside the same alone (Warp, Figure 13)
     Warp13(warp::Options),
+    /// Transactions of eight over 4 to 256 servers in one process (Warp, Figure 14)
+    Warp14(warp14::Options),
     /// Payments by card in three ways, and the balances after them (Warp, Figure 15)
     Warp15(warp15::Options),
     /// Transactions that are aborted, by the keys that they share (Warp, Figure 16)
@@ -136,6 +140,7 @@ fn main() -> Result<()> {
         Figure::Warp11(options) => warp_latency::run(options, &warp_latency::ELEVEN),
         Figure::Warp12(options) => warp::run(options, &warp::TWELVE),
         Figure::Warp13(options) => warp::run(options, &warp::THIRTEEN),
+        Figure::Warp14(options) => warp14::run(options),
         Figure::Warp15(options) => warp15::run(options),
         Figure::Warp16(options) => warp16::run(options),
     }

@@ -20,10 +20,19 @@ pub struct Marks {
 impl Marks {
     /// Sets a slot's mark, and records it in the journal if it has changed.
     pub(super) fn mark(&mut self, slot: u16, mark: Option<SlotMark>, journal: &mut Journal) {
-        if self.slots.get(&slot).copied() != mark {
-            self.set(slot, mark);
-            if !planted::is(Planted::MarksNotWritten) {
-                journal.write(&Effect::Slot { slot, mark });
+        if self.change(slot, mark) && !planted::is(Planted::MarksNotWritten) {
+            journal.write(&Effect::Slot { slot, mark });
+        }
+    }
+
+    /// True if it was another one. Each write of a chain changes a mark, so it is looked up once.
+    fn change(&mut self, slot: u16, mark: Option<SlotMark>) -> bool {
+        match (self.slots.get_mut(&slot), mark) {
+            (Some(known), Some(mark)) => std::mem::replace(known, mark) != mark,
+            (None, None) => false,
+            (_, mark) => {
+                self.set(slot, mark);
+                true
             }
         }
     }
