@@ -293,7 +293,10 @@ impl World {
         let ended = self.origins[server].on_outcome(outcome, slot, &mut out);
         self.from_origin(server, out);
         if let Some(ended) = ended {
-            ensure!(ended.outcome == Outcome::Committed, "a transaction was aborted");
+            ensure!(
+                ended.outcome == Outcome::Committed,
+                "a transaction was aborted"
+            );
             self.done += 1;
             self.submit(server)?;
         }

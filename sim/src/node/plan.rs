@@ -6,7 +6,7 @@ mod varieties;
 use crate::engine::random::Random;
 use crate::history::Kind;
 use std::fmt;
-pub use varieties::BOUND_MS;
+pub use varieties::{BOUND_BYTES, BOUND_MS};
 
 /// How much of what was acknowledged survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

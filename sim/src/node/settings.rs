@@ -1,6 +1,6 @@
 //! The settings of a node, from a plan; and what the node is able to do.
 
-use crate::node::plan::{BOUND_MS, Mode, Plan};
+use crate::node::plan::{BOUND_BYTES, BOUND_MS, Mode, Plan};
 use rufous_server::config::{AppendFsync, Collections, Config, MaxmemoryPolicy};
 
 /// Settings of a node with `workers` workers.
@@ -38,6 +38,9 @@ pub fn config(plan: &Plan, workers: usize) -> Config {
     };
     if plan.has_long_syncs() {
         config.appendfsync_max_ms = BOUND_MS;
+    }
+    if plan.bounds_bytes() {
+        (config.appendfsync_max_bytes, config.appendfsync_max_ms) = (BOUND_BYTES, u64::MAX >> 20);
     }
     config
 }

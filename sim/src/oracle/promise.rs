@@ -36,20 +36,48 @@ const WINDOW_US: u64 = 1_250_000;
 /// A turn of a worker, and the way of its reply.
 const TURN_US: u64 = 100_000;
 
-/// Of a life of a node with one worker and `everysec`: everything acknowledged before this has been synced, however long
-/// syncs take. No write is acknowledged while an earlier one is older than the bound and not synced, so what is not synced
-/// is from the last time as long as the bound in which writes were acknowledged.
-pub fn bounded_up_to(history: &History, life: usize, bound_us: u64) -> u64 {
-    let lives = history.records.iter().filter_map(|lives| lives.get(life));
-    let is_write = |op: &Op| {
-        let Op::One(step) = op else { return false };
-        matches!(step, Step::Set { .. } | Step::Append(..) | Step::IncrBy(..))
-    };
-    let is_done = |outcome: &Outcome| matches!(outcome, Outcome::Seen(reply) if !is_error(reply));
-    let writes = lives.flatten();
-    let writes = writes.filter(|record| is_write(&record.op) && is_done(&record.outcome));
-    let last_us = writes.map(|record| record.answered_us).max();
-    last_us.map_or(0, |last| last.saturating_sub(bound_us + TURN_US))
+/// The acknowledged writes of a life of a node with one worker and `everysec`, of which the last may not be synced when it
+/// ends, however long syncs take.
+pub struct Unsynced {
+    /// When each was acknowledged, and the bytes that it has brought; in that order.
+    writes: Vec<(u64, u64)>,
+}
+
+impl Unsynced {
+    pub fn of(history: &History, life: usize) -> Self {
+        let bytes = |op: &Op| match op {
+            Op::One(Step::Set { value, .. } | Step::Append(_, value)) => Some(value.len() as u64),
+            Op::One(Step::IncrBy(..)) => Some(1),
+            _ => None,
+        };
+        let is_done =
+            |outcome: &Outcome| matches!(outcome, Outcome::Seen(reply) if !is_error(reply));
+        let lives = history.records.iter().filter_map(|lives| lives.get(life));
+        let done = lives.flatten().filter(|record| is_done(&record.outcome));
+        let writes = done.filter_map(|record| Some((record.answered_us, bytes(&record.op)?)));
+        let mut writes: Vec<(u64, u64)> = writes.collect();
+        writes.sort_unstable();
+        Self { writes }
+    }
+
+    /// Everything acknowledged before this has been synced: no write is acknowledged while an earlier one is older than the
+    /// bound and not synced, so what is not synced is from the last time as long as the bound in which writes were acknowledged.
+    pub fn within_us(&self, bound_us: u64) -> u64 {
+        let last = self.writes.last();
+        last.map_or(0, |(last, _)| last.saturating_sub(bound_us + TURN_US))
+    }
+
+    /// The same where no write is acknowledged while more bytes than the bound are not synced: so the last writes that have
+    /// more together do not all lack their sync.
+    pub fn within_bytes(&self, bound: u64) -> u64 {
+        let mut sum = 0;
+        let mut last = self.writes.iter().rev();
+        let synced = last.find(|(_, bytes)| {
+            sum += bytes;
+            sum > bound
+        });
+        synced.map_or(0, |(at_us, _)| at_us.saturating_sub(TURN_US))
+    }
 }
 
 fn is_error(reply: &Reply) -> bool {
@@ -191,6 +219,18 @@ mod tests {
             failing_since_us: Some(5 * S),
         };
         assert_eq!(up_to(failing), 5 * S - WINDOW_US);
+    }
+
+    #[test]
+    fn the_last_writes_within_a_bound_may_not_be_synced() {
+        let writes = vec![(S, 300), (2 * S, 600), (3 * S, 300), (4 * S, 200)];
+        let all = Unsynced { writes };
+        assert_eq!(all.within_us(2 * S), 2 * S - TURN_US);
+        assert_eq!(all.within_bytes(1_000), 2 * S - TURN_US);
+        assert_eq!(all.within_bytes(1_200), S - TURN_US);
+        assert_eq!(all.within_bytes(1_400), 0, "none of them need be");
+        let none = Unsynced { writes: Vec::new() };
+        assert_eq!((none.within_us(S), none.within_bytes(0)), (0, 0));
     }
 
     #[test]

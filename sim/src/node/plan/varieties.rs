@@ -6,6 +6,8 @@ use crate::engine::random::Random;
 
 /// Unsynced frames may be this old with `everysec`, in plans with long syncs: the smallest setting that there is.
 pub const BOUND_MS: u64 = 1_000;
+/// Or so many bytes of them may be acknowledged, in some of these plans, however old they are.
+pub const BOUND_BYTES: u64 = 1_000;
 
 impl Plan {
     /// The log is off at each start, and switched on while the node runs.
@@ -21,6 +23,11 @@ impl Plan {
     /// Syncs take longer than unsynced frames may be old.
     pub fn has_long_syncs(&self) -> bool {
         self.seed % 16 == 10 && self.is_plain() && self.mode == Mode::Everysec && self.workers == 1
+    }
+
+    /// Their bound is one of bytes.
+    pub fn bounds_bytes(&self) -> bool {
+        self.has_long_syncs() && self.seed % 32 == 26
     }
 
     /// What these varieties need of all else: the promise of the log follows from the settings of the start alone.
@@ -92,6 +99,9 @@ impl Plan {
         (self.workers, self.last_workers) = (1, 1);
         (self.clients, self.commands_per_client) = (2, 120);
         (self.texts, self.think_us) = (3, 1_000_000);
+        if self.seed % 32 == 26 {
+            (self.commands_per_client, self.think_us) = (400, 50_000);
+        }
         self.end_often(r, &[Ending::PowerLoss; 4]);
         self.crashes.iter_mut().for_each(|crash| crash.workers = 1);
     }

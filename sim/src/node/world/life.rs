@@ -3,10 +3,10 @@
 use super::{Power, What, World};
 use crate::history::{Epoch, Kept};
 use crate::node::lattice::Space;
-use crate::node::plan::{BOUND_MS, Crash, Ending};
+use crate::node::plan::{BOUND_BYTES, BOUND_MS, Crash, Ending};
 use crate::node::seat::{Arrival, Seat};
 use crate::node::settings;
-use crate::oracle::promise::{Slowness, bounded_up_to};
+use crate::oracle::promise::{Slowness, Unsynced};
 use rufous_base::disk::DiskOp;
 use rufous_base::{ConnInfo, Origin, WorkerId};
 use rufous_kernel::worker::LogState;
@@ -202,8 +202,12 @@ impl World {
         if self.plan.has_long_syncs()
             && let Kept::Prefix { up_to_us, .. } = &mut kept
         {
-            let bound_us = BOUND_MS * 1_000;
-            let least = bounded_up_to(&self.history, self.life as usize - 1, bound_us);
+            let unsynced = Unsynced::of(&self.history, self.life as usize - 1);
+            let least = if self.plan.bounds_bytes() {
+                unsynced.within_bytes(BOUND_BYTES)
+            } else {
+                unsynced.within_us(BOUND_MS * 1_000)
+            };
             *up_to_us = least.max(*up_to_us);
         }
         kept
