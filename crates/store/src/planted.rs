@@ -126,6 +126,8 @@ pub enum Planted {
     KeysNotTaken,
     /// Transactions that depend on one another are open at the same time.
     DependentBeside,
+    /// Who asks for an outcome that there is not does not decide it.
+    OutcomeNotSet,
     /// Transactions that depend on one another are ordered, instead of kept apart.
     DependentOrdered,
     /// Copies answer reads of a slot while transactions are open there.

@@ -178,22 +178,6 @@ impl World {
         self.ask(client);
     }
 
-    fn next_wishes(&mut self, client: usize) -> VecDeque<Wish> {
-        let found = &mut self.clients[client];
-        let count = match found.door {
-            Door::Plain => 1 + found.random.index(self.plan.pipeline),
-            Door::Redirecting => 1,
-        };
-        let mut wishes: VecDeque<Wish> = (0..count).map(|_| self.next_suitable(client)).collect();
-        // What follows would be part of the transaction.
-        match wishes.iter().position(|wish| wish.aim.has_many()) {
-            Some(0) => wishes.truncate(1),
-            Some(at) => wishes.truncate(at),
-            None => {}
-        }
-        wishes
-    }
-
     /// Where a client asks for something.
     fn place_for(&mut self, client: usize, wish: &Wish) -> At {
         if let Some(at) = wish.at {
@@ -457,6 +441,12 @@ impl World {
         connection.answered += 1;
         let (wire, order) = (connection.wire as u64, connection.answered);
         let (key, op) = match wish.aim {
+            Aim::Commit(begun) if begun.token.is_some() && outcome == Outcome::Open => {
+                return self.ask_outcome(client, begun, asked_us);
+            }
+            Aim::Outcome(begun, from_us) => {
+                return self.note_outcome(client, begun, (from_us, outcome));
+            }
             Aim::Loose(key, deed) => return self.note_deed(client, (key, deed), &outcome),
             Aim::Pair(value) => return self.look_at_pair(value, &outcome, asked_us),
             Aim::Fleeting(set) => {

@@ -116,10 +116,11 @@ impl World {
     }
 
     /// Those of the keys of units that a node has, and how many keys of no lattice
-    /// keyspace it has in all, but for the pair and the key with deadlines.
+    /// keyspace it has in all, but for the pair, the key with deadlines, and outcomes of transactions.
     fn keys_at(&mut self, node: usize) -> (Vec<String>, usize) {
         let now = self.nodes[node].now(self.engine.now_us);
         let names = self.keys_of_units();
+        let tokens = self.tokens.clone();
         let (mut here, mut all) = (Vec::new(), 0);
         for seat in &mut self.nodes[node].seats {
             let shard = &mut seat.front.kernel.shard;
@@ -132,7 +133,8 @@ impl World {
             let loose = LOOSE.iter().filter(|(name, _)| has(name)).count();
             let pair = PAIR.iter().filter(|name| has(name)).count();
             let fleeting = usize::from(has(FLEETING));
-            all += shard.len(0) - loose - pair - fleeting;
+            let tokens = tokens.iter().filter(|name| has(name)).count();
+            all += shard.len(0) - loose - pair - fleeting - tokens;
         }
         (here, all)
     }

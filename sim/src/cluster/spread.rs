@@ -64,7 +64,10 @@ impl Wish {
     /// Whether it is a transaction over several slots.
     pub(super) fn is_spread(&self) -> bool {
         let Aim::Spread(_, op) = &self.aim else {
-            return matches!(self.aim, Aim::Commit(_) | Aim::Undone(..));
+            return matches!(
+                self.aim,
+                Aim::Commit(_) | Aim::Outcome(..) | Aim::Undone(..)
+            );
         };
         let is_alone = |step: &Step| {
             use Step::{Copy, SetAll, SetAllNx};

@@ -152,7 +152,8 @@ impl Aim {
     /// Whether an error is what the command comes to, rather than a refusal.
     pub(super) fn comes_to(&self, error: &[u8]) -> bool {
         let is_result = error.starts_with(b"WRONGTYPE") || error.starts_with(b"ERR ");
-        matches!(self, Self::Unit(..)) && is_result
+        let is_undone = matches!(self, Self::Commit(begun) if begun.is_undone(error));
+        matches!(self, Self::Unit(..)) && is_result || is_undone
     }
 }
 

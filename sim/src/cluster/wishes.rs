@@ -26,6 +26,8 @@ pub(super) enum Aim {
     Begin(usize, Op),
     /// Its end.
     Commit(Begun),
+    /// What became of one whose end was asked for at this time.
+    Outcome(Begun, u64),
     /// A transaction that an error undoes.
     Undone(usize, Op),
     /// The first key of a unit is watched, and read.
@@ -91,7 +93,7 @@ impl Wish {
         match &self.aim {
             Aim::Strict(_, op) | Aim::Unit(_, op) | Aim::Spread(_, op) => op.writes(),
             Aim::Commit(begun) => begun.op.writes(),
-            Aim::Watch(_) | Aim::Begin(..) | Aim::Undone(..) => false,
+            Aim::Watch(_) | Aim::Begin(..) | Aim::Undone(..) | Aim::Outcome(..) => false,
             Aim::Loose(_, deed) => deed.writes(),
             Aim::Pair(value) => value.is_some(),
             Aim::Fleeting(value) => value.is_some(),
@@ -109,6 +111,7 @@ impl Wish {
                 Some(slot_of(spread::key_of(*unit, op).as_bytes()))
             }
             Aim::Watch(unit) => Some(slot_of(key_of(*unit, 0).as_bytes())),
+            Aim::Outcome(begun, _) => begun.token.as_deref().map(slot_of),
             Aim::Strict(key, _) => Some(slot_of(KEYS[*key].as_bytes())),
             Aim::Loose(..) => None,
             Aim::Pair(_) => Some(slot_of(PAIR[0].as_bytes())),
@@ -122,7 +125,8 @@ impl Wish {
             Aim::Spread(unit, op) => op.requests(&spread::keys_of(*unit)),
             Aim::Begin(unit, op) => begun::requests(*unit, op),
             Aim::Undone(unit, op) => undone::requests(*unit, op),
-            Aim::Commit(_) => vec![vec![b"COMMIT".to_vec()]],
+            Aim::Commit(begun) => vec![begun.commit()],
+            Aim::Outcome(begun, _) => vec![begun.ask()],
             Aim::Watch(unit) => vec![
                 vec![b"WATCH".to_vec(), key_of(*unit, 0).into()],
                 vec![b"GET".to_vec(), key_of(*unit, 0).into()],
@@ -229,6 +233,23 @@ impl World {
         let up = self.nodes.iter().filter(|node| node.is_up());
         up.flat_map(|node| (0..node.workers).map(|worker| (node.index, worker)))
             .collect()
+    }
+
+    /// What a client asks for next, all at once.
+    pub(super) fn next_wishes(&mut self, client: usize) -> VecDeque<Wish> {
+        let found = &mut self.clients[client];
+        let count = match found.door {
+            Door::Plain => 1 + found.random.index(self.plan.pipeline),
+            Door::Redirecting => 1,
+        };
+        let mut wishes: VecDeque<Wish> = (0..count).map(|_| self.next_suitable(client)).collect();
+        // What follows would be part of the transaction.
+        match wishes.iter().position(|wish| wish.aim.has_many()) {
+            Some(0) => wishes.truncate(1),
+            Some(at) => wishes.truncate(at),
+            None => {}
+        }
+        wishes
     }
 
     pub(super) fn next_wish(&mut self, client: usize) -> Wish {

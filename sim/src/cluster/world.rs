@@ -101,6 +101,8 @@ pub struct World {
     pub(super) loose: Loose,
     pub(super) fleeting: Fleeting,
     pub(super) pairs: Pairs,
+    /// Keys that may have outcomes of transactions.
+    pub(super) tokens: Vec<String>,
     pub(super) watch: Watch,
     pub(super) stops: Stops,
     /// When a request or a change of a node was last pending.
@@ -139,6 +141,7 @@ impl World {
             loose: Loose::default(),
             fleeting: Fleeting::default(),
             pairs: Pairs::default(),
+            tokens: Vec::new(),
             watch: Watch::new(&plan),
             stops: Stops::new(&plan),
             unrest_us: 0,

@@ -210,6 +210,13 @@ fn transactions_that_depend_on_one_another_are_ordered_although_single_commands_
     caught_saying::<World>("dependent-ordered", &size, what, [667]);
 }
 
+/// A seed in which a `COMMIT` is executed after its client was told that it is not.
+#[test]
+fn asking_for_an_outcome_does_not_decide_it() {
+    let (size, what) = (Size::Any, "no order of the commands");
+    caught_saying::<World>("outcome-not-set", &size, what, [7375]);
+}
+
 #[test]
 fn messages_of_transactions_leave_before_copies_have_what_they_tell_of() {
     let (size, what) = (Size::Any, "no order of the commands");

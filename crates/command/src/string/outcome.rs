@@ -8,6 +8,7 @@ use super::set::ExpiryUnit;
 use crate::options::is;
 use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
+use rufous_kernel::planted::{self, Planted};
 use rufous_kernel::shard::{ExpirySetting, NewValue};
 
 command! {
@@ -53,7 +54,9 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
                 NewValue::Copy(outcome.as_bytes()),
                 ExpirySetting::At(expire_at),
             );
-            ctx.shard.set(ctx.db, key, value, expiry, ctx.now);
+            if commits || !planted::is(Planted::OutcomeNotSet) {
+                ctx.shard.set(ctx.db, key, value, expiry, ctx.now);
+            }
             outcome
         }
     };
