@@ -65,6 +65,7 @@ use std::process::ExitCode;
         cargo xtask figures anna10          every consistency level beside eventual consistency\n  \
         cargo xtask figures converting      how long changes of keyspaces stop a node\n  \
         cargo xtask figures warp9           transactions beside the same operations alone\n  \
+        cargo xtask figures warp14          transactions over 4 to 256 simulated servers\n  \
         cargo xtask figures warp15          payments by card, every balance audited\n  \
         cargo xtask figures warp16          aborted transactions by the keys that they share\n  \
         cargo xtask figures node-added      a node joins under load\n  \

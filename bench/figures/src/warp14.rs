@@ -308,7 +308,7 @@ impl World {
         while self.done < done {
             let Reverse((at_us, number)) = self.due.pop().context("nothing is under way")?;
             let Event { server, arrival } = self.events.remove(&number).context("an event")?;
-            // It is heard when the server has done what came before.
+            // It is heard when the server has done everything before it.
             self.now_us = (at_us as f64).max(self.busy_us[server]) + self.message_us;
             self.busy_us[server] = self.now_us;
             self.spent_us += self.message_us;

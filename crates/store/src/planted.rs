@@ -126,7 +126,7 @@ pub enum Planted {
     KeysNotTaken,
     /// Transactions that depend on one another are open at the same time.
     DependentBeside,
-    /// Who asks for an outcome that there is not does not decide it.
+    /// The question for an outcome that there is not does not decide it.
     OutcomeNotSet,
     /// Transactions that depend on one another are ordered, instead of kept apart.
     DependentOrdered,
