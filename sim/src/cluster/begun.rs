@@ -66,7 +66,7 @@ impl Plan {
 
     /// Whether their outcomes are kept, and asked for where a client does not hear of them.
     pub fn has_tokens(&self) -> bool {
-        self.has_begun() && self.is_new() && self.seed / 32 % 2 == 0
+        self.has_begun() && self.is_new() && (self.seed / 32).is_multiple_of(2)
     }
 }
 
