@@ -182,11 +182,11 @@ impl World {
         let txn = txn.ordered(1, |slot| self.places(slot)[0]);
         let mut out = Vec::new();
         self.origins[server].on_submit(Arc::new(txn), &mut out);
-        self.from_origin(server, out);
+        self.origin_says(server, out);
         Ok(())
     }
 
-    fn from_origin(&mut self, server: usize, out: Vec<Output<Access>>) {
+    fn origin_says(&mut self, server: usize, out: Vec<Output<Access>>) {
         for output in out {
             if let Output::Send(To::Slot(slot), message) = output {
                 let head = self.places(slot)[0];
@@ -291,7 +291,7 @@ impl World {
     ) -> Result<()> {
         let mut out = Vec::new();
         let ended = self.origins[server].on_outcome(outcome, slot, &mut out);
-        self.from_origin(server, out);
+        self.origin_says(server, out);
         if let Some(ended) = ended {
             ensure!(
                 ended.outcome == Outcome::Committed,
