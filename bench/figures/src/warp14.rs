@@ -105,8 +105,8 @@ struct World {
     due: BinaryHeap<Reverse<(u64, u64)>>,
     events: BTreeMap<u64, Event>,
     said: u64,
-    /// Time that servers have spent.
-    spent_us: f64,
+    /// Time that each server has spent.
+    spent_us: Vec<f64>,
     numbers: u64,
     done: u64,
     now_us: f64,
@@ -120,8 +120,9 @@ struct Row {
     rate: f64,
     /// Messages between servers for a transaction.
     messages: f64,
-    /// Part of their time in which servers have something to do.
+    /// Part of their time in which servers have something to do, and in which the busiest one has.
     busy: f64,
+    busiest: f64,
 }
 
 impl World {
@@ -136,7 +137,7 @@ impl World {
             due: BinaryHeap::new(),
             events: BTreeMap::new(),
             said: 0,
-            spent_us: 0.0,
+            spent_us: vec![0.0; servers],
             numbers: 0,
             done: 0,
             now_us: 0.0,
@@ -157,7 +158,7 @@ impl World {
         if from != to {
             self.said += 1;
             self.busy_us[from] += self.message_us;
-            self.spent_us += self.message_us;
+            self.spent_us[from] += self.message_us;
             at_us = self.busy_us[from] + LINK_US;
         }
         self.numbers += 1;
@@ -311,7 +312,7 @@ impl World {
             // It is heard when the server has done everything before it.
             self.now_us = (at_us as f64).max(self.busy_us[server]) + self.message_us;
             self.busy_us[server] = self.now_us;
-            self.spent_us += self.message_us;
+            self.spent_us[server] += self.message_us;
             self.hear(server, arrival)?;
         }
         Ok(())
@@ -327,16 +328,19 @@ fn measure(servers: usize, options: &Options) -> Result<Row> {
     // What is under way at the beginning is not counted.
     world.run(all * CLIENTS as u64)?;
     let (began_us, said, done) = (world.now_us, world.said, world.done);
-    let spent_us = world.spent_us;
+    let before = world.spent_us.clone();
     let count = options.common.pick(options.transactions, 400, 20) as u64;
     world.run(done + all * count)?;
     let took_us = world.now_us - began_us;
     let counted = (world.done - done) as f64;
+    let spent = world.spent_us.iter().zip(&before);
+    let busy: Vec<f64> = spent.map(|(now, then)| (now - then) / took_us).collect();
     Ok(Row {
         servers,
         rate: counted * 1e6 / took_us,
         messages: (world.said - said) as f64 / counted,
-        busy: (world.spent_us - spent_us) / took_us / servers as f64,
+        busy: busy.iter().sum::<f64>() / servers as f64,
+        busiest: busy.iter().copied().fold(0.0, f64::max),
     })
 }
 
@@ -369,7 +373,7 @@ fn straight(rows: &[Row], row: &Row) -> f64 {
 }
 
 fn report(rows: &[Row], message_us: f64) -> Report {
-    let headers = "servers | transactions/s | for each server | of the first row's | messages for a transaction | busy, % | target";
+    let headers = "servers | transactions/s | for each server | of the first row's | messages for a transaction | busy, % | the busiest, % | target";
     let mut table = Table::new(0, headers);
     for row in rows {
         let part = straight(rows, row);
@@ -380,6 +384,7 @@ fn report(rows: &[Row], message_us: f64) -> Report {
             format!("{part:.3}"),
             format!("{:.1}", row.messages),
             format!("{:.0}", row.busy * 100.0),
+            format!("{:.0}", row.busiest * 100.0),
             format!("{} {}", STRAIGHT.show(), STRAIGHT.verdict(part)),
         ]);
     }

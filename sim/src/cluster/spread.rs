@@ -147,12 +147,12 @@ fn transaction(random: &mut Random, unit: usize, text: &[u8]) -> Op {
 impl Client {
     /// What it does with such keys next, if anything.
     pub(super) fn next_spread(&mut self, plan: &Plan, text: &[u8]) -> Option<Aim> {
-        let (door, random) = (self.door, &mut self.spread);
-        if !random.chance(0.5) && !plan.has_followed() {
-            return None;
-        }
         if plan.has_followed() {
             return Some(followed::next(self, text));
+        }
+        let (door, random) = (self.door, &mut self.spread);
+        if !random.chance(0.5) {
+            return None;
         }
         let unit = random.index(SPREAD.len());
         if plan.has_undone() && door == Door::Plain && random.chance(0.2) {
