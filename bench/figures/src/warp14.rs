@@ -410,7 +410,7 @@ fn report(rows: &[Row], message_us: f64) -> Report {
         notes: vec![
             "With four servers a quarter of the messages between slots stay on one server, with many hardly any, so a transaction costs a fifth more. From 32 servers on it costs the same."
                 .into(),
-            "Transactions visit slots in the order of servers. The first slot of a transaction has more to say than the others, and it is more often at a server with a low number: these are the first to be busy."
+            "Transactions visit slots in the order of servers. The first slot of a transaction has more to say than the others, and it is more often at a server with a low number: these are the first to be busy. What a server has to say is counted when it is decided, so the busiest may have a little more than 100 %."
                 .into(),
         ],
         data: json!({ "rows": rows, "message_us": message_us }),
