@@ -13,9 +13,8 @@ fuzz_target!(|data: &[u8]| {
         let bytes = stored.on_change(entry.txn().id, Some(&entry)).on(None);
         assert_eq!(entry_of(&bytes.expect("it is new")), Some(entry));
     }
-    if let Some(
-        Message::Forward { txn, .. } | Message::Known { txn, .. } | Message::Redo { txn, .. },
-    ) = check::<Message<Access>>(data)
+    if let Some(Message::Forward { txn, .. } | Message::Recalled { txn: Some(txn), .. }) =
+        check::<Message<Access>>(data)
     {
         whole(&txn);
     }

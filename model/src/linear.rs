@@ -27,6 +27,7 @@ pub mod search;
 mod serial;
 pub mod slot;
 pub mod steps;
+pub mod surveys;
 #[cfg(test)]
 mod tests;
 mod told;

@@ -86,6 +86,8 @@ pub struct Replica {
     keeps_all: bool,
     /// Slots whose chain has changed, or become active, since the last query.
     changed: BTreeSet<u16>,
+    /// Slots whose chain continued with loss at this node, since the last query.
+    lossy: BTreeSet<u16>,
     leases: Leases,
     /// The peers that share a slot's chain with this worker.
     peers: BTreeSet<Peer>,
@@ -135,6 +137,7 @@ impl Replica {
             asked: BTreeSet::new(),
             keeps_all: false,
             changed: BTreeSet::new(),
+            lossy: BTreeSet::new(),
             leases: Leases::new(lease_us, started_us),
             peers: BTreeSet::new(),
             heard: BTreeMap::new(),
@@ -255,16 +258,6 @@ impl Replica {
         mapping.map_or(Peer { node, worker }, |mapping| {
             Peer::at(node, slot, mapping)
         })
-    }
-
-    /// Whether a slot waits for leases that were granted in earlier epochs.
-    pub fn outwaits(&self) -> bool {
-        self.activate_at.is_some()
-    }
-
-    /// This node's copy of a slot, if all of the slot's data is here.
-    pub fn copy_of(&self, slot: u16) -> Option<Copy> {
-        self.slots.get(slot)?.copy_here()
     }
 
     /// The position of the last write.

@@ -144,24 +144,30 @@ impl Keys {
         }
     }
 
+    /// The arguments that are keys, of a request whose arity was checked, where they stand at fixed places.
+    #[inline]
+    pub fn places(self, args: &Args<'_>) -> Option<impl Iterator<Item = usize> + use<>> {
+        let Keys::Range { first, last, step } = self else {
+            return None;
+        };
+        let len = args.len();
+        let end = if last < 0 {
+            (len + 1).saturating_sub(usize::from(last.unsigned_abs()))
+        } else {
+            len.min(usize::from(last.unsigned_abs()) + 1)
+        };
+        Some((usize::from(first)..end).step_by(usize::from(step)))
+    }
+
     /// Pushes database and argument index of every key of a request whose
     /// arity was checked.
     pub fn find(self, args: &Args<'_>, db: u8, keys: &mut Vec<(u8, u32)>) {
         match self {
             Keys::None => {}
             Keys::Custom { find, .. } | Keys::Open { find, .. } => find(args, db, keys),
-            Keys::Range { first, last, step } => {
-                let end = if last < 0 {
-                    args.len() as i64 + i64::from(last)
-                } else {
-                    i64::from(last)
-                };
-                let end = end.min(args.len() as i64 - 1);
-                let mut at = i64::from(first);
-                while at <= end {
-                    keys.push((db, at as u32));
-                    at += i64::from(step);
-                }
+            Keys::Range { .. } => {
+                let places = self.places(args).into_iter().flatten();
+                keys.extend(places.map(|at| (db, at as u32)));
             }
         }
     }

@@ -2,6 +2,7 @@
 //! on data in one table; ids are places in it.
 
 use crate::folded::Folded;
+use crate::lattice::Row;
 use crate::touching::{self, Request};
 use crate::{
     Command, Ctx, Failure, Flags, Group, Keys, Reply, Spec, bitmap, causal, claret, geo, hash,
@@ -40,6 +41,10 @@ static GROUPS: &[&[&Command]] = &[
 
 static RUNS: LazyLock<Vec<&'static Command>> = LazyLock::new(|| data_commands().collect());
 
+/// What each of them means on lattice keys, if it writes.
+static MEANS: LazyLock<Vec<Option<&'static Row>>> =
+    LazyLock::new(|| RUNS.iter().map(|run| lattice::row_of(&run.spec)).collect());
+
 /// The reply to a command that may use more memory when there is no more.
 pub const OUT_OF_MEMORY: Failure = Failure(Cow::Borrowed(
     "OOM command not allowed when used memory > 'maxmemory'.",
@@ -49,7 +54,36 @@ pub const OUT_OF_MEMORY: Failure = Failure(Cow::Borrowed(
 #[derive(Debug)]
 pub struct DataCommands;
 
+impl DataCommands {
+    /// Why a request cannot be executed on its keys, if some of them are lattice keys.
+    pub fn refused_on_lattice(
+        command: u16,
+        args: &Args<'_>,
+        placement: &Placement,
+    ) -> Option<Failure> {
+        let row = MEANS.get(usize::from(command)).copied().flatten()?;
+        let spec = &RUNS[usize::from(command)].spec;
+        if !Self::may_concern_lattice(command, args, placement) {
+            return None;
+        }
+        let found = |key: &[u8]| {
+            placement.lattice(key).map(|found| lattice::Found {
+                name: found.name.to_string(),
+                is_causal: found.level.keeps_siblings(),
+            })
+        };
+        lattice::refusal((spec, row), args, found)
+    }
+}
+
 impl Program for DataCommands {
+    #[inline]
+    fn may_concern_lattice(command: u16, args: &Args<'_>, placement: &Placement) -> bool {
+        let run = RUNS.get(usize::from(command));
+        let places = run.and_then(|run| run.spec.keys.places(args));
+        places.is_none_or(|mut places| places.any(|at| placement.lattice(args.get(at)).is_some()))
+    }
+
     #[inline]
     fn run(command: u16, context: &mut Context<'_>, args: Args<'_>) -> bool {
         let start = context.out.mark();
@@ -131,18 +165,7 @@ impl Program for DataCommands {
         resp3: bool,
         out: &mut Output,
     ) -> bool {
-        let Some(run) = RUNS.get(usize::from(command)) else {
-            return false;
-        };
-        let mut keys = Vec::new();
-        run.spec.keys.find(args, 0, &mut keys);
-        let found = |key: &[u8]| {
-            placement.lattice(key).map(|found| lattice::Found {
-                name: found.name.to_string(),
-                is_causal: found.level.keeps_siblings(),
-            })
-        };
-        let refused = lattice::refusal(&run.spec, args, &keys, found);
+        let refused = Self::refused_on_lattice(command, args, placement);
         let is_refused = refused.is_some();
         if let Some(failure) = refused {
             Reply::new(out, resp3).error(&failure);

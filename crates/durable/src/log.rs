@@ -380,7 +380,8 @@ impl LogWriter {
             None if self.segments.is_dirty() => self.sync_due_us(),
             _ => None,
         };
-        let wakes = [retry, sync, self.segments.retry_at_us()];
+        let segment = self.segments.retry_at_us().filter(|_| !self.is_closed());
+        let wakes = [retry, sync, segment];
         wakes.into_iter().flatten().min()
     }
 
@@ -388,8 +389,11 @@ impl LogWriter {
     pub fn poll(&mut self, now: Now, out: &mut Vec<DiskRequest>) {
         self.poll_close();
         self.poll_write(now, out);
-        let generations = (self.oldest_generation(), self.generation);
-        self.segments.poll(now, generations, &mut self.next_id, out);
+        self.segments.remove(&mut self.next_id, out);
+        if !self.is_closed() {
+            let generations = (self.oldest_generation(), self.generation);
+            self.segments.poll(now, generations, &mut self.next_id, out);
+        }
         self.poll_sync(now, out);
     }
 

@@ -109,6 +109,12 @@ pub trait Program {
         false
     }
 
+    /// False for a request whose keys stand at fixed places, if none of them is of a lattice keyspace.
+    fn may_concern_lattice(command: u16, args: &Args<'_>, placement: &Placement) -> bool {
+        let _ = (command, args, placement);
+        true
+    }
+
     /// Whether a request names lattice keys to write them.
     fn writes_lattice(command: u16, args: &Args<'_>, placement: &Placement) -> bool {
         let _ = (command, args, placement);

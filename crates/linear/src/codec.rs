@@ -15,7 +15,8 @@ mod messages;
 #[cfg(test)]
 mod tests;
 
-use crate::message::{Outcome, Predecessor};
+use crate::fact::{At, Ending, Stage};
+use crate::message::{Found, Outcome, Predecessor};
 use crate::txn::{Part, Stamp, Transaction, TxnId};
 use std::sync::Arc;
 
@@ -114,6 +115,66 @@ impl Coded for u64 {
 
     fn decode(from: &mut &[u8]) -> Option<Self> {
         varint(from)
+    }
+}
+
+impl Coded for Found {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.txn.encode(out);
+        self.of.encode(out);
+        self.at.encode(out);
+    }
+
+    fn decode(from: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            txn: TxnId::decode(from)?,
+            of: all(from)?,
+            at: all(from)?,
+        })
+    }
+}
+
+impl Coded for At {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.slot.encode(out);
+        self.stage.encode(out);
+    }
+
+    fn decode(from: &mut &[u8]) -> Option<Self> {
+        let (slot, stage) = (u16::decode(from)?, Coded::decode(from)?);
+        Some(Self { slot, stage })
+    }
+}
+
+impl Coded for Stage {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Passed => out.push(0),
+            Self::Ended(ending) => {
+                out.push(1);
+                ending.stamp.encode(out);
+                put_all(out, &ending.after);
+                ending.told.encode(out);
+                ending.alone.encode(out);
+            }
+            Self::Aborted => out.push(2),
+            Self::Forgotten => out.push(3),
+        }
+    }
+
+    fn decode(from: &mut &[u8]) -> Option<Self> {
+        Some(match u8::decode(from)? {
+            0 => Self::Passed,
+            1 => Self::Ended(Ending {
+                stamp: Stamp::decode(from)?,
+                after: all(from)?,
+                told: Arc::decode(from)?,
+                alone: bool::decode(from)?,
+            }),
+            2 => Self::Aborted,
+            3 => Self::Forgotten,
+            _ => return None,
+        })
     }
 }
 

@@ -42,7 +42,6 @@ use again::Again;
 use ahead::Beside;
 use index::Index;
 pub use order::OTHER_ORDER;
-use recovery::Recovery;
 use settling::{Ends, Settling};
 pub use state::{Later, Others, State};
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,15 +79,12 @@ pub struct Head<O: Operation> {
     /// Of those that were prepared ahead of the message forward: the largest time proposed up to here, as that has told.
     maxima: BTreeMap<TxnId, u64>,
     settling: Settling,
-    recovery: Option<Recovery<O>>,
-    /// How often it has asked other slots for what it may lack.
-    round: u64,
     /// Transactions whose stamps a recovery has brought, and that are not applied yet.
     redone: BTreeSet<TxnId>,
 }
 
 impl<O: Operation> Head<O> {
-    /// The head of a slot with this book. Call [`Head::on_start`] then, and [`Head::on_loss`] before where it applies.
+    /// The head of a slot with this book. Call [`Head::on_start`] then, or [`Head::on_surveyed`].
     pub fn new(book: Book<O>) -> Self {
         Self {
             index: Index::new(&book),
@@ -96,32 +92,16 @@ impl<O: Operation> Head<O> {
             finals: BTreeMap::new(),
             maxima: BTreeMap::new(),
             settling: Settling::default(),
-            recovery: None,
-            round: 0,
             redone: BTreeSet::new(),
         }
     }
 
-    /// It goes on where the head before it has ended; `others`: all other slots, if the book may lack what the log has
-    /// lost; they are not used otherwise. Call [`Head::on_link`] for each other head and
-    /// [`Head::on_origin_link`] for each origin then.
-    pub fn on_start(
-        &mut self,
-        others: BTreeSet<u16>,
-        state: &mut impl State<O>,
-        out: &mut Vec<Output<O>>,
-    ) {
-        if self.book.is_lost() {
-            self.begin_recovery(others, out);
-        } else {
-            self.go_on_from_book(state, out);
-        }
-    }
-
-    fn go_on_from_book(&mut self, state: &mut impl State<O>, out: &mut Vec<Output<O>>) {
+    /// It goes on where the head before it has ended. Call [`Head::on_link`] for each other head and
+    /// [`Head::on_origin_link`] for each origin then. Where the book may lack what the log has lost, use
+    /// [`Head::on_surveyed`].
+    pub fn on_start(&mut self, state: &mut impl State<O>, out: &mut Vec<Output<O>>) {
         let slot = self.book.slot();
-        let all: Vec<(TxnId, Arc<Transaction<O>>)> = self.entries();
-        for (id, txn) in all {
+        for (id, txn) in self.entries() {
             match self.book.get(id) {
                 Some(Entry::Prepared { .. }) if txn.last() == slot => {
                     self.pass_on(id, Basis::Kept, out);
@@ -144,13 +124,14 @@ impl<O: Operation> Head<O> {
         &self.book
     }
 
-    /// Transactions of which something may have to be sent again.
-    pub fn open(&self) -> impl Iterator<Item = TxnId> {
-        let known = self.book.iter().map(|(id, _)| id);
-        known.chain(self.settling.past.keys()).copied()
+    /// Transactions of which something may have to be sent again, and whether these only have yet to be forgotten.
+    pub fn open(&self) -> impl Iterator<Item = (TxnId, bool)> {
+        let (at, known) = (&self.settling, self.book.iter());
+        let known = known.map(|(id, entry)| (*id, at.is_over(*id, entry)));
+        known.chain(at.past.keys().map(|id| (*id, true)))
     }
 
-    /// Transactions that wait for others to be admitted, or for the end of a recovery.
+    /// Transactions that wait for others to be admitted.
     pub fn waiting(&self) -> usize {
         self.index.waiting().len()
     }
@@ -168,19 +149,18 @@ impl<O: Operation> Head<O> {
     /// Whether it has no transaction, and none waits.
     pub fn is_idle(&self) -> bool {
         let is_over = self.book.is_empty() && self.settling.past.is_empty();
-        is_over && self.index.waiting().len() == 0 && self.recovery.is_none()
+        is_over && self.index.waiting().len() == 0
     }
 
-    fn known(&self) -> impl Iterator<Item = &Arc<Transaction<O>>> {
+    /// All transactions here that it has not forgotten.
+    pub fn known(&self) -> impl Iterator<Item = &Arc<Transaction<O>>> {
         let known = self.book.iter().map(|(_, entry)| entry.txn());
         known.chain(self.index.waiting().map(|waiting| &waiting.txn))
     }
 
-    /// Other slots that its transactions concern: [`Head::on_link`] for each, from time to time, sends again what they
-    /// may lack.
+    /// Slots for which [`Head::on_link`] is to be called from time to time: it sends again what they may lack.
     pub fn peers(&self) -> BTreeSet<u16> {
-        let slot = self.book.slot();
-        let mut all = BTreeSet::new();
+        let (slot, mut all) = (self.book.slot(), BTreeSet::new());
         for txn in self.known() {
             let (before, after) = (txn.before(slot), txn.after(slot));
             let is_peer = |of: &u16| txn.first() == slot || [before, after].contains(&Some(*of));
@@ -188,7 +168,6 @@ impl<O: Operation> Head<O> {
         }
         all.extend(self.settling.asked());
         all.extend(self.settling.past.values());
-        all.extend(self.recovery.iter().flat_map(Recovery::asked));
         all.remove(&self.book.slot());
         all
     }
@@ -239,9 +218,6 @@ impl<O: Operation> Head<O> {
 
     /// Messages to and from a head may have been lost, or it is another one: what it may lack is sent again.
     pub fn on_link(&mut self, peer: u16, out: &mut Vec<Output<O>>) {
-        if self.recovery.is_some() {
-            return self.ask_again(peer, out);
-        }
         if !planted::is(Off::SentAgain) {
             Again { head: self, out }.send(peer);
         }
@@ -249,7 +225,6 @@ impl<O: Operation> Head<O> {
 
     /// Messages to and from an origin may have been lost.
     pub fn on_origin_link(&mut self, origin: (u16, u64), out: &mut Vec<Output<O>>) {
-        self.drop_held_of(origin.0);
         self.ends(out).on_origin_link(origin);
     }
 
@@ -261,9 +236,6 @@ impl<O: Operation> Head<O> {
         state: &mut impl State<O>,
         out: &mut Vec<Output<O>>,
     ) {
-        let Some(message) = self.held_back(from, message, state, out) else {
-            return;
-        };
         match message {
             Message::Forward { txn, max } => self.on_forward(from, (txn, max), state, out),
             Message::Backward {
@@ -299,7 +271,6 @@ impl<O: Operation> Head<O> {
             }
             Message::Gone { txn } => self.ends(out).on_gone(txn),
             Message::Heard { txn } => self.ends(out).on_heard(txn),
-            Message::Lost { round } => self.on_lost(from, round, out),
             Message::IsPrepared { txn } => self.beside(out).on_is_prepared(from, txn),
             Message::Proposed { txn, max } => {
                 self.beside(out).on_max(from, (txn, max));
@@ -307,13 +278,12 @@ impl<O: Operation> Head<O> {
             }
             Message::Unprepared { txn } => self.beside(out).on_unprepared(from, txn, state),
             Message::IsApplied { txn } => self.beside(out).on_is_applied(from, txn),
-            // Of a recovery that is over.
-            Message::Known { .. }
-            | Message::Redo { .. }
-            | Message::Over { .. }
-            | Message::Told { .. } => {}
             // No book is concerned.
             Message::Outcome { .. } | Message::Read { .. } | Message::Values { .. } => {}
+            Message::Survey { .. }
+            | Message::Surveyed { .. }
+            | Message::Recall { .. }
+            | Message::Recalled { .. } => {}
         }
     }
 
@@ -465,9 +435,7 @@ impl<O: Operation> Head<O> {
     /// A node runs this start of it, or has ended before it: nothing arrives from an earlier one any more, and none
     /// waits for an outcome.
     pub fn on_origin_start(&mut self, (node, start): (u16, u64), out: &mut Vec<Output<O>>) {
-        if self.settling.learn_start(node, start) {
-            self.drop_held_of(node);
-        }
+        self.settling.learn_start(node, start);
         self.ends(out).on_origin_start(node);
     }
 

@@ -26,6 +26,7 @@
 //! | [`access`] | keys that are read or written, as operations |
 //! | [`book`] | the replicated state of a slot: the transactions that it has not forgotten |
 //! | [`head`] | what the head of a slot does, as a machine |
+//! | [`survey`], [`fact`] | what others have of the transactions of slots that may have lost something |
 //! | [`origin`] | the transactions of a node's clients |
 //! | [`codec`] | messages as bytes |
 //! | [`stored`] | entries as bytes: each transaction once |
@@ -36,11 +37,13 @@
 pub mod access;
 pub mod book;
 pub mod codec;
+pub mod fact;
 pub mod head;
 pub mod message;
 pub mod origin;
 pub mod planted;
 pub mod stored;
+pub mod survey;
 pub mod told;
 pub mod txn;
 pub mod typed;
@@ -48,8 +51,10 @@ pub mod typed;
 pub use access::Access;
 pub use book::{Book, Entry};
 pub use codec::Coded;
+pub use fact::{At, Ending, Fact, Stage};
 pub use head::{Head, Later, OTHER_ORDER, Others, State};
-pub use message::{Ahead, Message, Outcome, Output, Predecessor, Record, To};
+pub use message::{Ahead, Found, Message, Outcome, Output, Predecessor, Record, To};
 pub use origin::Origin;
+pub use survey::Survey;
 pub use txn::{Holders, Operation, Pairs, Part, Relation, Stamp, Standing, Transaction, TxnId};
 pub use typed::Typed;

@@ -1,5 +1,6 @@
 //! Messages between heads, records of a slot, and what a handler puts out.
 
+use crate::fact::At;
 use crate::txn::{Stamp, Transaction, TxnId};
 use std::sync::Arc;
 
@@ -8,6 +9,14 @@ use std::sync::Arc;
 pub struct Predecessor {
     pub txn: TxnId,
     pub first: u16,
+}
+
+/// A transaction of slots that are asked for, which are `of`, and of the slots `at` of the worker that answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Found {
+    pub txn: TxnId,
+    pub of: Vec<u16>,
+    pub at: Vec<u16>,
 }
 
 /// How a transaction has ended.
@@ -64,36 +73,34 @@ pub enum Message<O> {
     Unprepared { txn: TxnId },
     /// To the slot after, of what was applied here alone: is it applied there?
     IsApplied { txn: TxnId },
-    /// From a slot that may have lost the end of its log: tell what it may lack.
-    /// `round`: the number of this question, which its answer repeats.
-    Lost { round: u64 },
-    /// To such a slot, before the own one: this transaction has come here.
-    Known {
+    /// Between workers that head slots ([`crate::Survey`]). From one with these slots, which may have lost the ends of their logs:
+    /// which slots of the receiver have transactions of them? Receivers answer whose mapping is not older than that of `epoch`, and
+    /// has the same last epoch in which a chain has continued with loss, which is `lost`. `round`: the number of this question, which its answers repeat.
+    Survey {
         round: u64,
-        txn: Arc<Transaction<O>>,
+        epoch: u64,
+        lost: u64,
+        slots: Vec<u16>,
     },
-    /// To such a slot, after the own one: this transaction was applied here.
-    Redo {
+    /// The answer, for all slots that the receiver heads, which are `covers`.
+    Surveyed {
         round: u64,
-        txn: Arc<Transaction<O>>,
-        stamp: Stamp,
-        after: Vec<Predecessor>,
-        told: Arc<[u8]>,
-        /// See [`Record::Applied`].
-        alone: bool,
+        covers: Vec<u16>,
+        found: Vec<Found>,
     },
-    /// To such a slot: this transaction was aborted, or its first slot remembers it as forgotten.
-    Over {
+    /// Likewise: what do the slots `at` have of these transactions?
+    Recall {
         round: u64,
-        txn: TxnId,
-        aborted: bool,
+        epoch: u64,
+        lost: u64,
+        found: Vec<Found>,
     },
-    /// To such a slot: these were all, so many. With fewer, some were lost on the way. `recovers`: this slot has lost
-    /// something itself, and does not know all yet.
-    Told {
+    /// The answer about one of them, which is `txn` if there is something to tell.
+    Recalled {
         round: u64,
-        facts: u64,
-        recovers: bool,
+        id: TxnId,
+        txn: Option<Arc<Transaction<O>>>,
+        at: Vec<At>,
     },
     /// From the node of a client: read these keys of the receiver's worker, by its commands in this body, and record nothing.
     /// `known`: what [`Message::Values`] has said of them before.
@@ -116,9 +123,8 @@ impl<O> Message<O> {
     /// The transaction that it brings to a slot, whole.
     pub fn brought(&mut self) -> Option<&mut Arc<Transaction<O>>> {
         match self {
-            Self::Forward { txn, .. } | Self::Known { txn, .. } | Self::Redo { txn, .. } => {
-                Some(txn)
-            }
+            Self::Forward { txn, .. } => Some(txn),
+            Self::Recalled { txn, .. } => txn.as_mut(),
             _ => None,
         }
     }

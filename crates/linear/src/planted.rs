@@ -35,8 +35,6 @@ pub enum Off {
     AbortsSynced,
     /// What waits for keys that are not free is admitted when they are, and not before.
     Free,
-    /// An answer to a slot that has lost something counts only if all of it arrives.
-    Counted,
     /// Answers count only if they were given after the last loss of any slot.
     Together,
     /// The last removal deletes a key with its deadline, and the next add begins one without it.
@@ -53,6 +51,8 @@ pub enum Off {
     Behind,
     /// What was forgotten ahead is not taken for new when a message about it arrives late.
     Past,
+    /// What was prepared ahead of its message, and did not come yet, is not told to a slot that has lost something.
+    AheadNotTold,
     /// What was applied alone is passed back when the slot after keeps it, too.
     RestAwaited,
 }
@@ -75,7 +75,6 @@ pub const ALL: [(&str, Off); 26] = [
     ("known", Off::Known),
     ("aborts-synced", Off::AbortsSynced),
     ("free", Off::Free),
-    ("counted", Off::Counted),
     ("together", Off::Together),
     ("keys", Off::Keys),
     ("limits", Off::Limits),
@@ -83,6 +82,7 @@ pub const ALL: [(&str, Off); 26] = [
     ("decided-kept", Off::DecidedKept),
     ("rest-awaited", Off::RestAwaited),
     ("past", Off::Past),
+    ("ahead-not-told", Off::AheadNotTold),
     ("orders", Off::Orders),
     ("behind", Off::Behind),
 ];

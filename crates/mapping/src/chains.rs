@@ -101,6 +101,9 @@ pub struct Chain {
     /// The epoch in which this chain took effect. Messages along the chain name it, so that an
     /// epoch that changes other chains disturbs no message here.
     pub since: u64,
+    /// The epoch in which it continued although writes that were acknowledged may be missing; 0: it
+    /// never has. A member that had a copy before that epoch goes on with one that may lack them.
+    pub lost: u64,
     pub phase: Phase,
 }
 
@@ -198,6 +201,9 @@ impl Chain {
                 "a chain acted before it was created, or later than it exists",
             ));
         }
+        if self.lost > self.since {
+            return Err(Invalid("a chain continued with loss later than it exists"));
+        }
         Ok(())
     }
 
@@ -260,6 +266,9 @@ impl Chain {
 
     /// Whether this is another chain in a later phase, rather than one with an epoch of its own.
     pub(crate) fn is_same(&self, before: &Chain) -> bool {
+        // Older programs plan without it.
+        let lost = if self.lost == 0 { 0 } else { before.lost };
+        let before = &Chain { lost, ..*before };
         self == before || self.is_halt_of(before) || self.is_confirmed(before)
     }
 
@@ -372,5 +381,11 @@ impl Chains {
 
     pub fn name(&self, node: NodeNo) -> bool {
         self.0.iter().any(|(_, chain)| chain.names(node))
+    }
+
+    /// Whether a node is a part of a chain, or keeps a copy that may still be needed.
+    pub fn need(&self, node: NodeNo) -> bool {
+        let mut chains = self.0.iter();
+        chains.any(|(_, chain)| chain.names(node) || chain.former().contains(&node))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! An epoch consists of batches of states and deltas, followed by a report: how far its sender has sent and received
 //! changes. Batches of keys with replicas on the same workers are encoded once and shared. A batch of a keyspace with
-//! causal cuts has the sender's vector: what its writes may depend on.
+//! causal cuts has the sender's vector: what its writes may depend on, and first the sender's last epoch with such changes.
 //!
 //! Received data is not trusted: bytes that are not a valid batch are an error.
 
@@ -125,7 +125,44 @@ fn decode_item<'a>(from: &mut &'a [u8]) -> Result<Item<'a>, NotAnEffect> {
     Ok(item)
 }
 
+/// Whose changes of an epoch another worker sends on, and which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relayed {
+    pub origin: u16,
+    /// The date of the origin's last epoch before with such changes, and of this one.
+    pub prev: u64,
+    pub date: u64,
+}
+
 impl<'a> Batch<'a> {
+    /// What this is of, if its sender sends on what another one had sent. Its vector ends with the sender's own entry, with which
+    /// all others begin. An earlier program passes over these, and takes the changes for the sender's, which does no harm.
+    pub fn relayed(&self) -> Option<Relayed> {
+        let Body::Ordered { after, .. } = &self.body else {
+            return None;
+        };
+        let [.., (origin, prev), (from, date)] = after[..] else {
+            return None;
+        };
+        (from == self.from && origin != from).then_some(Relayed { origin, prev, date })
+    }
+
+    /// The message with which another worker sends on these changes; without any: that there are none up to this date.
+    pub fn relay(changes: Option<&Self>, from: u16, of: Relayed) -> Arc<[u8]> {
+        let mut after = Vec::new();
+        let (mut newest, mut rest) = (0, &[][..]);
+        if let Some(changes) = changes
+            && let Body::Ordered { after: own, items } = &changes.body
+        {
+            after.clone_from(own);
+            (newest, rest) = (changes.newest, items.0);
+        }
+        after.extend([(of.origin, of.prev), (from, of.date)]);
+        let mut bytes = Writer::ordered(from, 0, newest, &after).head;
+        bytes.extend_from_slice(rest);
+        bytes.into()
+    }
+
     pub fn decode(mut bytes: &'a [u8]) -> Result<Self, NotAnEffect> {
         let from = &mut bytes;
         let kind = byte(from)?;

@@ -18,6 +18,10 @@ pub struct Figures {
     pub horizon_lag_us: u64,
     /// Messages that wait for what they depend on.
     pub held_back: u64,
+    /// How often too much of a sender waited, so that its state was compared.
+    pub overflows: u64,
+    /// Epochs of nodes that are away which others have sent on.
+    pub relayed_epochs: u64,
     /// Contexts of clients for keys with causal order.
     pub contexts: u64,
     pub contexts_bytes: u64,
@@ -52,6 +56,8 @@ impl Figures {
         self.stale_epochs += other.stale_epochs;
         self.horizon_lag_us = self.horizon_lag_us.max(other.horizon_lag_us);
         self.held_back += other.held_back;
+        self.overflows += other.overflows;
+        self.relayed_epochs += other.relayed_epochs;
         self.contexts += other.contexts;
         self.contexts_bytes += other.contexts_bytes;
         self.concurrent_writes += other.concurrent_writes;

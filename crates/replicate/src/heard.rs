@@ -321,6 +321,20 @@ impl Heard {
         said.max(self.forgotten)
     }
 
+    /// The date of a replica's last epoch that was received; the maximum if it is not waited for.
+    pub fn sent(&self, replica: u16) -> u64 {
+        let other = self.place(replica).ok().and_then(|at| self.others.get(at));
+        let other = other.filter(|other| other.dropped_at.is_none());
+        other.map_or(u64::MAX, |other| other.sent)
+    }
+
+    /// Others have sent what a replica had sent up to this date.
+    pub fn hear_of(&mut self, replica: u16, sent: u64) {
+        if let Some(other) = self.other(replica) {
+            other.sent = other.sent.max(sent);
+        }
+    }
+
     /// For each replica, the date of its last epoch that was received.
     pub fn vector(&self) -> Vec<(u16, u64)> {
         self.others.iter().map(|of| (of.replica, of.sent)).collect()

@@ -29,4 +29,6 @@ pub use rufous_store::{changeset, level};
 pub mod member;
 pub mod replicas;
 mod streams;
+#[cfg(test)]
+mod testing;
 pub mod transaction;

@@ -16,10 +16,14 @@
 //!    ([`Replicas::observe`]).
 
 mod drained;
+mod inbox;
+#[cfg(test)]
+mod inbox_tests;
 mod nodes;
 #[cfg(test)]
 mod promise_tests;
 mod receiving;
+mod relay;
 #[cfg(test)]
 mod report_tests;
 mod whole;
@@ -31,6 +35,7 @@ use super::heard::Heard;
 use super::lead::{Excess, Lead};
 use super::member;
 use super::streams::{Streams, write};
+use inbox::Waiting;
 use rufous_base::limits::DATABASES;
 use rufous_base::{Now, WorkerId};
 use rufous_lattice::stamp::COUNTER_BITS;
@@ -39,7 +44,7 @@ use rufous_store::changeset::Changeset;
 use rufous_store::placement::Placement;
 use rufous_store::planted::{self, Planted};
 use rufous_store::shard::Shard;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use whole::Whole;
 
@@ -79,10 +84,16 @@ pub struct Replicas {
     /// The last messages contain writes that may not be committed at all workers.
     unsettled: bool,
     epoch: Option<Epoch>,
+    /// The date of the last epoch with cuts; before there is one, of the first epoch: others that have heard of that have heard
+    /// this worker since it started.
+    changed: Option<u64>,
     spare: Changeset,
     fresh: Option<Fresh>,
-    /// Messages that wait, by sender; no queue is empty.
-    inbox: BTreeMap<u16, VecDeque<Arc<[u8]>>>,
+    /// Messages that wait, by sender; none is empty.
+    inbox: BTreeMap<u16, Waiting>,
+    /// Changes of nodes that are away: what this worker tells others, and what they have told.
+    relay: relay::Sent,
+    relayed: relay::Told,
     /// Senders that have started again and not reported since: their messages have no order relative to others.
     loose: BTreeSet<u16>,
     /// The mapping has changed.
@@ -127,9 +138,12 @@ impl Replicas {
             keeps_all: false,
             unsettled: false,
             epoch: None,
+            changed: None,
             spare: Changeset::default(),
             fresh: None,
             inbox: BTreeMap::new(),
+            relay: relay::Sent::default(),
+            relayed: relay::Told::default(),
             loose: BTreeSet::new(),
             has_acted: false,
             whole: Whole::default(),
@@ -246,7 +260,7 @@ impl Replicas {
             0 => 0,
             horizon => clock.saturating_sub(horizon),
         };
-        let held_back = self.inbox.values().map(VecDeque::len).sum::<usize>();
+        let held_back = self.inbox.values().map(Waiting::len).sum::<usize>();
         Figures {
             horizon_lag_us: Stamp {
                 time: lag,
@@ -366,8 +380,15 @@ impl Replicas {
             date,
             flushes: self.flushes,
             since_us: fresh.map_or(0, |fresh| fresh.first.unix_us),
-            after: self.heard.vector(),
+            after: self.vector(date),
         });
+    }
+
+    /// What the changes of an epoch with this date may depend on: what was sent by others, and the worker's own last epoch
+    /// with such changes before.
+    fn vector(&mut self, date: u64) -> Vec<(u16, u64)> {
+        let own = (self.replica, *self.changed.get_or_insert(date));
+        std::iter::once(own).chain(self.heard.vector()).collect()
     }
 
     /// Sends some of the epoch's changes, and the report with the last of them.
@@ -418,7 +439,9 @@ impl Replicas {
                 write(now, shard, changed, writer);
             }
         }
-        streams.send(out, &mut self.figures);
+        if streams.send(out, &mut self.figures) {
+            self.changed = Some(epoch.date);
+        }
         if epoch.next < end {
             self.epoch = Some(epoch);
             return;

@@ -95,8 +95,10 @@ impl<'a> Streams<'a> {
         }))
     }
 
-    pub(super) fn send(self, out: &mut Outbox, figures: &mut Figures) {
+    /// True if there are changes with cuts.
+    pub(super) fn send(self, out: &mut Outbox, figures: &mut Figures) -> bool {
         let workers = self.placement.workers();
+        let has_cuts = self.all.keys().any(|(.., order)| *order == 2);
         for ((first, spread, _), mut writer) in self.all {
             for bytes in writer.take() {
                 for replica in 0..spread {
@@ -112,5 +114,6 @@ impl<'a> Streams<'a> {
                 }
             }
         }
+        has_cuts
     }
 }

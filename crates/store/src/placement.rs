@@ -17,7 +17,36 @@ pub struct Placement {
     own: WorkerId,
     /// Set only if the table has a lattice keyspace: the only check on the common path.
     keyspaces: Option<Arc<Keyspaces>>,
+    /// The first bytes of lattice keys: most other keys need no search.
+    firsts: Firsts,
     gossip_us: u64,
+}
+
+/// A set of bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Firsts([u64; 4]);
+
+impl Firsts {
+    /// Those with which keys with these prefixes may begin.
+    fn of<'p>(prefixes: impl Iterator<Item = &'p [u8]>) -> Self {
+        let mut all = Self::default();
+        for prefix in prefixes {
+            match prefix.first() {
+                Some(first) => all.0[usize::from(first >> 6)] |= 1 << (first & 63),
+                None => all = Self([u64::MAX; 4]),
+            }
+        }
+        all
+    }
+
+    #[inline]
+    fn has_first_of(&self, key: &[u8]) -> bool {
+        let first = key.first().copied();
+        // A key without bytes begins with the prefix without bytes.
+        first.map_or(self.0[0] == u64::MAX, |first| {
+            self.0[usize::from(first >> 6)] & 1 << (first & 63) != 0
+        })
+    }
 }
 
 impl Placement {
@@ -27,6 +56,7 @@ impl Placement {
             workers,
             own: WorkerId(0),
             keyspaces: None,
+            firsts: Firsts::default(),
             gossip_us: 0,
         }
     }
@@ -39,8 +69,9 @@ impl Placement {
     pub fn set_keyspaces(&mut self, keyspaces: &Arc<Keyspaces>) {
         let wanted = keyspaces.has_lattice().then_some(keyspaces);
         self.keyspaces = wanted.cloned();
-        let lattices = keyspaces.iter().filter(|keyspace| keyspace.is_lattice());
-        let period = lattices.map(|keyspace| u64::from(keyspace.gossip_ms) * 1000);
+        let lattices = || keyspaces.iter().filter(|keyspace| keyspace.is_lattice());
+        self.firsts = Firsts::of(lattices().map(|keyspace| &*keyspace.prefix));
+        let period = lattices().map(|keyspace| u64::from(keyspace.gossip_ms) * 1000);
         self.gossip_us = period.min().unwrap_or(0);
     }
 
@@ -68,7 +99,11 @@ impl Placement {
     /// The keyspace of a key, if it is of regime lattice.
     #[inline]
     pub fn lattice(&self, key: &[u8]) -> Option<&Keyspace> {
-        self.keyspaces.as_ref()?.lattice(key)
+        let keyspaces = self.keyspaces.as_ref()?;
+        if !self.firsts.has_first_of(key) {
+            return None;
+        }
+        keyspaces.lattice(key)
     }
 
     /// What a reply that depends on these keys only waits for: for lattice keys it is enough that this worker's log
@@ -155,6 +190,34 @@ mod tests {
         let mut placement = Placement::new(workers).seen_by(WorkerId(own));
         placement.set_keyspaces(&Arc::new(table));
         placement
+    }
+
+    /// However a key begins, the short way says what the table says.
+    #[test]
+    fn keyspaces_are_found_by_the_first_byte_of_a_key() {
+        let of = |prefixes: &[&[u8]]| {
+            let mut table = Keyspaces::default();
+            for (no, prefix) in prefixes.iter().enumerate() {
+                let keyspace = Keyspace {
+                    regime: Regime::Lattice,
+                    ..Keyspace::new(&format!("k{no}"), prefix)
+                };
+                table = table.with(keyspace).expect("a keyspace");
+            }
+            Arc::new(table)
+        };
+        let cases: [&[&[u8]]; 4] = [&[], &[b"s:", b"\xffx"], &[b"t"], &[b""]];
+        for prefixes in cases {
+            let table = of(prefixes);
+            let mut placement = Placement::new(2);
+            placement.set_keyspaces(&table);
+            let all =
+                (0..=u8::MAX).flat_map(|first| [vec![first], vec![first, b':'], vec![first, b'x']]);
+            for key in all.chain([Vec::new()]) {
+                let (short, long) = (placement.lattice(&key), table.lattice(&key));
+                assert_eq!(short.map(|of| &of.name), long.map(|of| &of.name), "{key:?}");
+            }
+        }
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub enum Planted {
     LogLosesChunk,
     /// Changes are shown before those that they may depend on.
     CutNotKept,
+    /// What a node had sent that is away is not sent on.
+    RelayNotSent,
     /// Changes that replicas must apply together are sent and applied key by key.
     EpochInParts,
     /// A transaction reads the current value of an item each time.
@@ -154,6 +156,12 @@ pub enum Planted {
     ReadOnce,
     /// What an error undoes stays at the slot that has executed the commands.
     UndoneInPart,
+    /// A slot that may have lost the end of its log goes on without asking others.
+    LossNotMarked,
+    /// It does not wait for slots without a head.
+    AwayNotAwaited,
+    /// What lets other slots forget a transaction does not wait until the log is synced.
+    SyncNotAwaited,
     /// Replies of a node that has left the chains of their keys are awaited without end, by it and by others.
     LeftAwaited,
 }

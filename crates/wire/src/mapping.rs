@@ -101,6 +101,7 @@ impl From<&rufous_mapping::Mapping> for Mapping {
             learner: chain.learner.map(|no| no.0.into()),
             born: chain.born,
             since: chain.since,
+            lost: chain.lost,
             acted: (chain.phase != Phase::Acts).then(|| chain.acted()),
             former: numbers(&chain.former()),
             confirms: matches!(chain.phase, Phase::Confirms { former, .. } if former.is_empty()),
@@ -228,6 +229,7 @@ fn chains_from(wire: &[message::Chain]) -> Result<Chains, Invalid> {
             learner: range.learner.map(number).transpose()?,
             born: range.born,
             since: range.since,
+            lost: range.lost,
             phase: phase_from(range)?,
         };
         ranges.push((slots, chain));

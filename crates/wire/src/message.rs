@@ -2,11 +2,13 @@
 //! [`Envelope::check`].
 
 mod alike;
+mod clock;
 mod learned;
 mod letter;
 mod waits;
 
 pub use alike::{Alike, AlikeWrite, MAX_ALIKE, MAX_ALIKE_BYTES};
+pub use clock::{AskClock, Clock};
 pub use learned::{HeldSlots, Learned, LearnedSlots};
 pub use letter::Letter;
 pub use waits::{EndWait, EndWaits, How};
@@ -292,6 +294,10 @@ pub struct Chain {
     /// this take the chain for a halted one.
     #[prost(bool, tag = "8")]
     pub confirms: bool,
+    /// The epoch in which it continued although acknowledged writes may be missing. Programs that do
+    /// not know this drop it.
+    #[prost(uint64, tag = "9")]
+    pub lost: u64,
 }
 
 /// Asks for a lease; the time is that of the asker's clock.
@@ -479,22 +485,6 @@ pub struct Reply {
     /// requests of blocking commands, and so since version 3.
     #[prost(bool, tag = "5")]
     pub waits: bool,
-}
-
-/// Asks for the other node's wall clock; the time is that of the asker's clock.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct AskClock {
-    #[prost(uint64, tag = "1")]
-    pub asked_us: u64,
-}
-
-/// The wall clock, in microseconds since the Unix epoch.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Clock {
-    #[prost(uint64, tag = "1")]
-    pub asked_us: u64,
-    #[prost(uint64, tag = "2")]
-    pub unix_us: u64,
 }
 
 const _: () = assert!(MAX_ITEMS + 8 < scan::MAX_FIELDS, "who may send may be read");

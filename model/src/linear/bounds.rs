@@ -14,6 +14,7 @@ pub fn all() -> Vec<Named> {
         typed_keys(),
         beside(),
         requests(),
+        surveys(),
     ];
     groups.concat()
 }
@@ -42,6 +43,7 @@ pub fn calm() -> Bounds {
         refusals: false,
         beside: false,
         orders: false,
+        wide: false,
     }
 }
 
@@ -165,6 +167,35 @@ fn typed_keys() -> Vec<Named> {
         of("typed keys, slots that lose the ends of their logs", |of| {
             (of.typed, of.heads, of.links) = (true, 1, 1);
             (of.losses, of.always) = (2, false);
+        }),
+    ]
+}
+
+/// Slots that lose the ends of their logs ask the others.
+fn surveys() -> Vec<Named> {
+    let lossy = |name, change: fn(&mut Bounds)| {
+        let (name, mut bounds) = of(name, change);
+        bounds.always = false;
+        (name, bounds)
+    };
+    vec![
+        lossy("surveys, slots that lose the ends of their logs", |of| {
+            (of.heads, of.links, of.losses) = (1, 1, 3);
+        }),
+        lossy("surveys, losses one after the other", |of| {
+            (of.misses, of.resends, of.losses, of.slots) = (3, 6, 4, 4);
+        }),
+        lossy("surveys, beside, losses", |of| {
+            (of.beside, of.slots, of.losses, of.heads) = (true, 4, 3, 2);
+            (of.misses, of.resends) = (3, 6);
+        }),
+        lossy("surveys, transactions over all slots", |of| {
+            (of.wide, of.slots, of.keys, of.txns) = (true, 4, 4, 3);
+            (of.heads, of.losses) = (1, 2);
+            (of.misses, of.resends) = (2, 6);
+        }),
+        lossy("surveys, typed keys", |of| {
+            (of.typed, of.heads, of.links, of.losses) = (true, 1, 1, 3);
         }),
     ]
 }

@@ -10,7 +10,7 @@ impl World {
     /// Call it when nothing more happens by itself.
     pub fn check(&self) -> Result<(), String> {
         for (no, slot) in self.slots.iter().enumerate() {
-            if slot.head.is_recovering() || slot.head.book().is_lost() {
+            if slot.closed || slot.head.book().is_lost() {
                 return Err(format!("slot {no} does not end its recovery"));
             }
             // What a slot has added may be of writes that are lost: then nothing is promised of it.

@@ -3,7 +3,7 @@
 use super::ops::{Keys, Op};
 use super::world::Bounds;
 use rufous_linear::stored::{Stored, entry_of};
-use rufous_linear::{Ahead, Book, Head, Later, Message, Output, Record, To, TxnId};
+use rufous_linear::{Ahead, Book, Head, Later, Message, Output, Record, Survey, To, TxnId};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A message that waits for records to be kept.
@@ -29,6 +29,9 @@ pub struct Slot {
     gated: VecDeque<Gated>,
     pub head: Head<Op>,
     pub keys: Keys,
+    /// It may have lost something, and waits for what others tell.
+    pub closed: bool,
+    pub survey: Survey<Op>,
 }
 
 impl Slot {
@@ -42,6 +45,8 @@ impl Slot {
             synced: 0,
             gated: VecDeque::new(),
             head: head(Book::new(no), apart),
+            closed: false,
+            survey: Survey::default(),
             keys: Keys {
                 refusals: bounds.refusals,
                 ..Keys::default()
@@ -191,11 +196,7 @@ impl Slot {
         });
         let names: Vec<String> = names.collect();
         let (no, kept, synced) = (self.no, self.kept, self.synced);
-        let state = if self.head.is_recovering() {
-            " recovers"
-        } else {
-            ""
-        };
+        let state = if self.closed { " recovers" } else { "" };
         format!(
             "slot {no}: kept {kept}, synced {synced}{state}: {}",
             names.join(" ")

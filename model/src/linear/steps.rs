@@ -4,10 +4,10 @@ use super::ops;
 use super::world::{Action, Client, End, Seen, World};
 use rufous_base::rng::Rng;
 use rufous_linear::{Message, Origin, Outcome, Output, State, To, Transaction};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-type Outputs = Vec<Output<ops::Op>>;
+pub(super) type Outputs = Vec<Output<ops::Op>>;
 
 impl World {
     pub fn act(&mut self, action: Action) -> Result<(), String> {
@@ -69,7 +69,9 @@ impl World {
                 let slot = self.slot(no);
                 slot.keys.busy.pop_first();
                 let mut out = Vec::new();
-                slot.head.on_free(&mut slot.keys, &mut out);
+                if !slot.closed {
+                    slot.head.on_free(&mut slot.keys, &mut out);
+                }
                 self.put(no, out);
             }
             Action::Request(no, key) => self.request(no, key),
@@ -92,7 +94,7 @@ impl World {
         for no in 0..self.bounds.slots {
             let ended = self.steps;
             let slot = self.slot(no);
-            let may_run = slot.is_idle() && !slot.lacks_sync() && !slot.head.is_recovering();
+            let may_run = slot.is_idle() && !slot.lacks_sync() && !slot.closed;
             let waits = |key: &[u8]| !may_run || slot.head.holds(key);
             let waiting = std::mem::take(&mut slot.keys.awaited).into_iter();
             let (stay, run): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -121,7 +123,7 @@ impl World {
     fn take_key(&mut self, no: u16, key: u16) {
         let name = ops::name(key, self.bounds.typed);
         let slot = self.slot(no);
-        if !slot.head.holds(&name) && !slot.head.is_recovering() {
+        if !slot.head.holds(&name) && !slot.closed {
             slot.keys.busy.insert(name);
         }
     }
@@ -130,8 +132,9 @@ impl World {
     fn round(&mut self) {
         self.rounds += 1;
         for no in 0..self.bounds.slots {
-            let head = &self.slots[usize::from(no)].head;
-            let (peers, origins) = (head.peers(), head.origins());
+            let slot = &self.slots[usize::from(no)];
+            let (mut peers, origins) = (slot.head.peers(), slot.head.origins());
+            peers.extend(slot.survey.awaited());
             for peer in peers {
                 self.resend(End::Slot(no), End::Slot(peer));
             }
@@ -146,7 +149,7 @@ impl World {
         }
     }
 
-    fn slot(&mut self, no: u16) -> &mut super::slot::Slot {
+    pub(super) fn slot(&mut self, no: u16) -> &mut super::slot::Slot {
         &mut self.slots[usize::from(no)]
     }
 
@@ -200,19 +203,21 @@ impl World {
         }
     }
 
-    fn send(&mut self, from: End, to: End, message: Message<ops::Op>) {
+    pub(super) fn send(&mut self, from: End, to: End, message: Message<ops::Op>) {
         self.links.entry((from, to)).or_default().push_back(message);
     }
 
     /// Takes what the head of a slot has put out.
-    fn put(&mut self, no: u16, out: Outputs) {
+    pub(super) fn put(&mut self, no: u16, out: Outputs) {
         let beside = self.slot(no).take(out);
         self.leave(no);
         for (other, ahead) in beside {
             if self.workers[usize::from(no)] == self.workers[usize::from(other)] {
                 let mut out = Vec::new();
                 let slot = self.slot(other);
-                slot.head.on_ahead(ahead, &mut slot.keys, &mut out);
+                if !slot.closed {
+                    slot.head.on_ahead(ahead, &mut slot.keys, &mut out);
+                }
                 self.put(other, out);
             }
         }
@@ -244,11 +249,7 @@ impl World {
                     End::Slot(from) => Some(from),
                     End::Origin(_) => None,
                 };
-                let mut out = Vec::new();
-                let slot = self.slot(no);
-                slot.head
-                    .on_message(from, message, &mut slot.keys, &mut out);
-                self.put(no, out);
+                self.receive(no, from, message);
                 Ok(())
             }
             (End::Origin(node), End::Slot(slot)) => {
@@ -297,7 +298,9 @@ impl World {
         }
         self.links
             .retain(|(from, to), _| *from != End::Slot(no) && *to != End::Slot(no));
+        self.lost += u64::from(lossy);
         self.start(no, lossy);
+        self.survey_again(no);
         let others: Vec<End> = self.ends().filter(|end| *end != End::Slot(no)).collect();
         for other in others {
             self.join(End::Slot(no), other);
@@ -322,23 +325,32 @@ impl World {
     }
 
     fn start(&mut self, no: u16, lossy: bool) {
-        let others = (0..self.bounds.slots).filter(|other| *other != no);
-        let others: BTreeSet<u16> = others.collect();
-        let starts: Vec<u64> = self.origins.iter().map(|(start, _)| *start).collect();
-        let mut out = Vec::new();
         self.has_restarted_lossy |= lossy;
         let slot = self.slot(no);
         if lossy {
+            let mut out = Vec::new();
             // Each copy knows of its own start that it is one.
             slot.head.on_loss(&mut out);
-            slot.take(std::mem::take(&mut out));
+            slot.take(out);
             slot.copy();
         }
-        slot.head.on_start(others, &mut slot.keys, &mut out);
-        for (node, start) in (0u16..).zip(starts) {
-            slot.head.on_origin_start((node, start), &mut out);
+        slot.closed = slot.head.book().is_lost();
+        if slot.closed {
+            let is_same = !lossy && self.steps.is_multiple_of(2);
+            return self.survey(no, is_same);
         }
+        let mut out = Vec::new();
+        slot.head.on_start(&mut slot.keys, &mut out);
+        self.tell_starts(no, &mut out);
         self.put(no, out);
+    }
+
+    /// A head that begins hears which starts nodes run.
+    pub(super) fn tell_starts(&mut self, no: u16, out: &mut Outputs) {
+        let starts: Vec<u64> = self.origins.iter().map(|(start, _)| *start).collect();
+        for (node, start) in (0u16..).zip(starts) {
+            self.slot(no).head.on_origin_start((node, start), out);
+        }
     }
 
     /// Another link begins.
@@ -351,6 +363,8 @@ impl World {
     fn resend(&mut self, here: End, there: End) {
         let mut out = Vec::new();
         match (here, there) {
+            (End::Slot(no), End::Slot(peer)) if self.slot(no).closed => self.ask(no, Some(peer)),
+            (End::Slot(no), End::Origin(_)) if self.slot(no).closed => {}
             (End::Slot(no), End::Slot(peer)) => {
                 self.slot(no).head.on_link(peer, &mut out);
                 self.put(no, out);
@@ -384,7 +398,9 @@ impl World {
             .retain(|(from, to), _| *from != End::Origin(no) && *to != End::Origin(no));
         for slot in 0..self.bounds.slots {
             let mut out = Vec::new();
-            self.slot(slot).head.on_origin_start((no, start), &mut out);
+            if !self.slot(slot).closed {
+                self.slot(slot).head.on_origin_start((no, start), &mut out);
+            }
             self.put(slot, out);
         }
     }
@@ -421,6 +437,7 @@ impl World {
             slot.lose(lost);
             self.has_lost |= lost > 0 && !always;
         }
+        self.lost += u64::from(!always);
         for no in 0..self.bounds.slots {
             self.start(no, !always);
         }

@@ -47,6 +47,8 @@ pub struct Bounds {
     pub beside: bool,
     /// Transactions visit slots in two orders.
     pub orders: bool,
+    /// Each transaction has all keys.
+    pub wide: bool,
 }
 
 /// One end of a link.
@@ -131,6 +133,8 @@ pub struct World {
     pub has_lost: bool,
     /// A slot has started as one that may have lost something.
     pub has_restarted_lossy: bool,
+    /// How often slots have lost something.
+    pub lost: u64,
     /// How often all was sent again at the end.
     pub rounds: usize,
     pub off: Option<Off>,
@@ -172,6 +176,7 @@ impl World {
             steps: 0,
             has_lost: false,
             has_restarted_lossy: false,
+            lost: 0,
             rounds: 0,
             off: None,
         }
@@ -214,7 +219,10 @@ impl World {
     /// Whether messages were lost that only periodic resending brings again.
     fn lacks_round(&self) -> bool {
         let waits = |(_, origin): &(u64, Origin<Op>)| origin.waiting().next().is_some();
-        let is_done = self.slots.iter().all(|slot| slot.head.is_idle());
+        let is_done = self
+            .slots
+            .iter()
+            .all(|slot| slot.head.is_idle() && !slot.closed);
         self.rounds < MOST_ROUNDS && (!is_done || self.origins.iter().any(waits))
     }
 
@@ -295,7 +303,11 @@ impl World {
 
 fn plan(rng: &mut Rng, bounds: &Bounds) -> (u16, Vec<Plan>) {
     let mut keys: Vec<u16> = (0..bounds.keys).collect();
-    let count = 1 + rng.below(3.min(u64::from(bounds.keys)));
+    let count = if bounds.wide {
+        u64::from(bounds.keys)
+    } else {
+        1 + rng.below(3.min(u64::from(bounds.keys)))
+    };
     let parts = (0..count).map(|_| {
         let key = keys.swap_remove(rng.below(keys.len() as u64) as usize);
         let typed = bounds.typed;

@@ -459,7 +459,7 @@ impl World {
             Aim::Begin(..) | Aim::Undone(..) => return,
             Aim::Commit(begun) => (spread::place_of(begun.unit), begun.op),
             Aim::Spread(unit, op) => {
-                self.note_spread(&op, &outcome);
+                self.note_spread(unit, &op, &outcome);
                 (spread::place_of(unit), op)
             }
             Aim::Watch(unit) => {

@@ -13,7 +13,7 @@ use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
 use rufous_cluster::control::{Action, Control, Kept, Outcome, Settings, Stored, View};
 use rufous_kernel::worker::Past;
-use rufous_mapping::planner::{Health, Held, Learned, Limits, Report};
+use rufous_mapping::planner::{Health, Held, Learned, Limits, Loss, Report};
 use rufous_mapping::{Chain, Chains, Mapping, Member, NodeId, NodeNo};
 use rufous_wire::mapping::{decode_health, encode, encode_announcement};
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,7 +82,7 @@ impl Coordinator {
     /// It is no member, or one that drains and has given all away.
     pub(super) fn has_left(&self, id: NodeId) -> bool {
         let mapping = &self.mapping;
-        let is_empty = |no| !mapping.ring.has(no) && !mapping.chains.name(no);
+        let is_empty = |no| !mapping.ring.has(no) && !mapping.chains.need(no);
         self.number_of(id)
             .is_none_or(|no| mapping.members[&no].drains && is_empty(no))
     }
@@ -237,6 +237,7 @@ impl World {
             let logs = self.plan.mode != Mode::Off;
             let mut report = Report::new(found.incarnation, logs, false);
             let past = cluster.map_or(Past::Unknown, |cluster| cluster.past);
+            report.may_lack = self.plan.mode != Mode::Always && past == Past::Unknown;
             report.keeps_all = past == Past::Whole;
             let held = found.seats.iter().map(|seat| seat.front.kernel.held());
             for (epoch, slots) in held.filter(|(_, slots)| !slots.is_empty()) {
@@ -260,7 +261,14 @@ impl World {
         let coordinator = &mut self.coordinator;
         for action in coordinator.decide(now) {
             match action {
-                Action::Propose { next, .. } => return self.propose(next),
+                Action::Propose {
+                    next, continues, ..
+                } => {
+                    if continues.at.keys().any(|(loss, _)| *loss == Loss::Unsynced) {
+                        self.reach("slots continued that may lack the ends of their logs");
+                    }
+                    return self.propose(next);
+                }
                 Action::Unfit { now, .. } => {
                     if !now.is_empty() {
                         self.reach("a live member was replaced");

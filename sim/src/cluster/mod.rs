@@ -24,6 +24,7 @@
 //! - `clients`: requests and replies; `wishes`: which requests
 //! - `units`: collections, transactions, watched keys, lists that are waited for
 //! - `spread`: keys of several slots, and transactions over them; `begun`: those that read before they write
+//! - `losses`: all nodes lose power while transactions over several slots are under way
 //! - `fleeting`: a key with deadlines; `pairs`: keys that are written together
 //! - `loose`: keys of the lattice keyspace, and whether they are right
 //! - `strangers`: processes that claim to be nodes
@@ -38,6 +39,7 @@ mod followed;
 mod judge;
 mod lasting;
 mod loose;
+mod losses;
 mod node;
 mod operator;
 mod pairs;
@@ -75,6 +77,9 @@ impl Scenario for World {
             "a node lost power",
             "a node has stopped in order",
             "all nodes were killed",
+            "all nodes lost power with unsynced logs",
+            "a node stayed away for long after all had lost power",
+            "slots continued that may lack the ends of their logs",
             "a connection was cut",
             "the network was parted",
             "a node was silent one way",
@@ -159,6 +164,9 @@ impl Scenario for World {
             Fault::Kernel(Planted::DependentOrdered),
             Fault::Kernel(Planted::OutcomeNotSet),
             Fault::Kernel(Planted::CopiesNotClosed),
+            Fault::Kernel(Planted::LossNotMarked),
+            Fault::Kernel(Planted::AwayNotAwaited),
+            Fault::Kernel(Planted::SyncNotAwaited),
             Fault::Kernel(Planted::LettersNotAwaited),
             Fault::Kernel(Planted::BookNotRead),
             Fault::Kernel(Planted::LettersNotRepeated),

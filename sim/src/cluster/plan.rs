@@ -197,6 +197,7 @@ impl Plan {
             .at_ease(size)
             .with_lasting()
             .with_followed()
+            .with_losses()
     }
 
     /// Which clients use the plain endpoint, and how many requests they pipeline.

@@ -5,6 +5,7 @@
 use super::begun::begins;
 use super::clients::{Client, Door};
 use super::followed;
+use super::losses;
 use super::plan::{KEYS, Plan};
 use super::undone;
 use super::wishes::{Aim, Wish};
@@ -22,6 +23,8 @@ const SPREAD: [(Kind, &[&str]); 2] = [
 
 /// The unit of texts.
 pub(super) const TEXTS: usize = 0;
+/// The unit of counters.
+pub(super) const COUNTERS: usize = 1;
 
 pub(super) fn keys_of(unit: usize) -> Vec<Vec<u8>> {
     let keys = SPREAD[unit].1.iter();
@@ -150,6 +153,9 @@ impl Client {
         if plan.has_followed() {
             return Some(followed::next(self, text));
         }
+        if plan.has_losses() {
+            return Some(losses::next(&mut self.spread, text));
+        }
         let (door, random) = (self.door, &mut self.spread);
         if !random.chance(0.5) {
             return None;
@@ -175,7 +181,8 @@ impl Client {
 
 impl World {
     /// Notes how a transaction has ended.
-    pub(super) fn note_spread(&mut self, op: &Op, outcome: &Outcome) {
+    pub(super) fn note_spread(&mut self, unit: usize, op: &Op, outcome: &Outcome) {
+        self.look_at_whole(unit, op, outcome);
         match (op, outcome) {
             (Op::One(Step::SetAllNx(_)), Outcome::Seen(Reply::Integer(0))) => {
                 self.reach("a transaction over slots has failed its condition");

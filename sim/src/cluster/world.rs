@@ -76,6 +76,8 @@ pub(super) enum What {
     /// Links are parted again, so often.
     Flap(Vec<(usize, usize)>, usize),
     Start(usize),
+    /// All nodes lose power.
+    Loss,
 }
 
 pub struct Event {
@@ -175,6 +177,9 @@ impl World {
         if self.plan.has_secret() {
             self.push(1_000_000, None, What::Stranger);
         }
+        for at in self.plan.losses_us() {
+            self.push(at, None, What::Loss);
+        }
         for client in 0..self.plan.clients {
             let at = self.chance.below(1_000_000);
             self.push(at, None, What::Act(client));
@@ -238,6 +243,7 @@ impl World {
             What::Trouble => self.on_trouble(),
             What::Stranger => self.on_stranger(),
             What::Start(node) => self.start(node),
+            What::Loss => self.on_loss(),
         }
     }
 

@@ -53,6 +53,7 @@ impl Scenario for World {
             "causal",
             "cut",
             "deadlines set",
+            "parted",
         ],
         many: 1_000,
         faults: &[
@@ -69,6 +70,7 @@ impl Scenario for World {
             Fault::Kernel(Planted::ForgottenEarly),
             Fault::Kernel(Planted::ChangeNotSent),
             Fault::Kernel(Planted::CutNotKept),
+            Fault::Kernel(Planted::RelayNotSent),
             Fault::Kernel(Planted::EpochInParts),
             Fault::Kernel(Planted::EndTakesCounts),
             Fault::Kernel(Planted::SnapshotMissesForgotten),

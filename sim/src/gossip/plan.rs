@@ -255,6 +255,16 @@ impl Plan {
         matches!(self.seed % 16, 8 | 15)
     }
 
+    /// Whether a node stays away for long in each round, when all clients have long ended.
+    pub fn has_partings(&self) -> bool {
+        self.mode == Mode::Cut && self.seed % 4 == 1 && self.workers.len() > 2
+    }
+
+    /// Before clients begin in a round: streams that begin have no order.
+    pub fn rest_us(&self) -> u64 {
+        if self.has_partings() { 300_000 } else { 1 }
+    }
+
     /// What sessions that stay at one worker are promised.
     pub fn promise(&self) -> Option<Promise> {
         // invariant: modes name levels that there are

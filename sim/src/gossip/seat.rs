@@ -308,7 +308,9 @@ impl Seat {
         let wake = self.replicas.wake_us(self.placement.gossip_us());
         let more = self.more.then_some(0);
         let late = self.gossip.holds().then_some(us + LATE_US);
-        let wake = wake.into_iter().chain(more).chain(late).min();
+        let gossip = self.gossip.wake_us();
+        let all = wake.into_iter().chain(more).chain(late);
+        let wake = all.chain(gossip).min();
         wake.map(|at| at.max(us + 1))
     }
 

@@ -36,6 +36,9 @@ pub enum Event {
     Break(usize, usize),
     Connect(usize, usize),
     Crash(usize),
+    /// A node goes away for long, and the others are looked at.
+    Part(usize),
+    Look(usize),
     /// A node that does not serve yet looks for nodes that are away.
     Excuse(usize, usize),
     Save(usize, usize),
@@ -140,7 +143,7 @@ impl World {
         }
         for _ in 0..self.plan.rounds {
             self.left = self.plan.operations;
-            self.after(1, Event::Client);
+            self.after(self.plan.rest_us(), Event::Client);
             drain(self, MOST_EVENTS, |_| false)?;
             self.settle()?;
         }
@@ -211,6 +214,8 @@ impl World {
             Event::Break(a, b) => self.disconnect(a, b),
             Event::Connect(a, b) => self.on_connect(a, b),
             Event::Crash(at) => self.on_crash(at),
+            Event::Part(at) => self.on_part(at),
+            Event::Look(at) => self.on_look(at),
             Event::Excuse(at, life) => self.on_excuse(at, life),
             Event::Save(at, life) => {
                 if self.is_in(at, life) {
@@ -382,28 +387,6 @@ impl World {
         let event = texts.act(seat, (session, &reader.writes), us, &mut self.random);
         let text = texts.tell(event);
         self.say(at, worker, event, &text);
-    }
-
-    /// Something breaks now and then.
-    fn misfortune(&mut self) {
-        let count = self.nodes.len();
-        if self.random.chance(self.plan.breaks) {
-            let a = self.random.index(count);
-            let b = (a + 1 + self.random.index(count - 1)) % count;
-            self.after(1, Event::Break(a, b));
-        }
-        if self.random.chance(self.plan.crashes) {
-            let at = self.random.index(count);
-            self.after(1, Event::Crash(at));
-        }
-        if self.random.chance(self.plan.drops) {
-            let at = self.random.index(count);
-            self.after(1, Event::Drop(at));
-        }
-        if self.plan.saves > 0.0 && self.random.chance(self.plan.saves) {
-            let at = self.random.index(count);
-            self.begin_save(at);
-        }
     }
 
     fn note(&mut self, at: usize, what: std::fmt::Arguments<'_>) {

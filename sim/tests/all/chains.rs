@@ -181,6 +181,7 @@ fn of_two(epoch: u64) -> Arc<Mapping> {
         learner: None,
         born: 1,
         since: epoch,
+        lost: 0,
         phase: Default::default(),
     };
     mapping.chains = Chains::of_ranges([(0..16384, chain)]).expect("all slots");

@@ -161,6 +161,7 @@ fn one_node_is_not_told_what_changes_in_lattice_keyspaces() {
 
 /// A seed in which the other node has ended before the removal, and starts again after this one.
 #[test]
+#[ignore = "no seed is known since nodes send on changes with cuts; the crate's own test has it by hand"]
 fn deletions_are_forgotten_before_the_mapping_is_known() {
     let what = "is there again, which was removed";
     caught_saying::<World>("mapping-not-awaited", &Size::Any, what, [217]);
@@ -220,7 +221,7 @@ fn asking_for_an_outcome_does_not_decide_it() {
 #[test]
 fn messages_of_transactions_leave_before_copies_have_what_they_tell_of() {
     let (size, what) = (Size::Any, "no order of the commands");
-    caught_saying::<World>("letters-not-awaited", &size, what, spread(90..108));
+    caught_saying::<World>("letters-not-awaited", &size, what, spread(109..124));
 }
 
 #[test]
@@ -304,4 +305,24 @@ fn chains_that_wait_for_a_member_that_is_forgotten() {
 #[test]
 fn a_coordinator_that_was_restored_is_not_recognised() {
     caught::<World>("went-back-unnoticed", [74]);
+}
+
+/// Seeds in which all nodes lose power while logs are synced once a second.
+#[test]
+fn slots_that_have_lost_the_ends_of_their_logs_do_not_ask() {
+    let what = "a part of a transaction was seen";
+    caught_saying::<World>("loss-not-marked", &Size::Any, what, [187, 379]);
+}
+
+/// A node stays away for long after that.
+#[test]
+fn slots_go_on_without_what_an_absent_node_has() {
+    let what = "a part of a transaction";
+    caught_saying::<World>("away-not-awaited", &Size::Any, what, [1275, 2555]);
+}
+
+#[test]
+fn slots_forget_what_others_may_lose() {
+    let what = "a part of a transaction was seen";
+    caught_saying::<World>("sync-not-awaited", &Size::Any, what, [187, 379]);
 }

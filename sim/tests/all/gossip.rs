@@ -28,6 +28,10 @@ fn some_seeds_pass_and_reach_what_is_rare() {
         assert_eq!(report.failure, None, "seed {seed}");
         reached.merge(&report.probes);
     }
+    for seed in 0..12 {
+        let report = engine::run::<World>(seed, &Some(Mode::Cut), Fault::None, false);
+        reached.merge(&report.probes);
+    }
     let missing = reached.missing(World::ABOUT.probes);
     assert!(missing.is_empty(), "{missing:?}");
 }
@@ -85,6 +89,11 @@ fn an_epoch_that_is_not_taken_together() {
 fn changes_before_what_they_depend_on() {
     let what = "was in the past of the read";
     caught_in("cut", "cut-not-kept", what, 0..50);
+}
+
+#[test]
+fn what_a_node_had_sent_that_is_away_and_others_do_not_send_on() {
+    caught_in("cut", "relay-not-sent", "is away", 0..200);
 }
 
 #[test]

@@ -69,12 +69,17 @@ impl Replica {
             slot.chain = *chain;
             return;
         }
+        let held_since = slot.held_since;
         slot.set_chain(*chain, is_clear, store, out);
+        let is_lossy = slot.goes_on_with_loss(held_since);
         match slot.is_clear() {
             true => self.cleared.remove(&number),
             false => self.cleared.insert(number),
         };
         self.changed.insert(number);
+        if is_lossy {
+            self.lossy.insert(number);
+        }
     }
 
     /// It is not in the chain of these slots.

@@ -50,6 +50,7 @@ fn mapping(epoch: u64, first: &[NodeNo], second: &[NodeNo]) -> Arc<Mapping> {
         members: Members::of(members).expect("few"),
         learner: None,
         since: epoch,
+        lost: 0,
         phase: Default::default(),
         born: 1,
     };

@@ -142,6 +142,16 @@ impl Replica {
         self.slots.get(slot).is_some_and(|slot| slot.is_member())
     }
 
+    /// Whether a slot waits for leases that were granted in earlier epochs.
+    pub fn outwaits(&self) -> bool {
+        self.activate_at.is_some()
+    }
+
+    /// This node's copy of a slot, if all of the slot's data is here.
+    pub fn copy_of(&self, slot: u16) -> Option<Copy> {
+        self.slots.get(slot)?.copy_here()
+    }
+
     /// Whether there may be partial data of a slot.
     pub fn has_part(&self, slot: u16) -> bool {
         let known = self.slots.get(slot);
@@ -163,6 +173,13 @@ impl Replica {
     /// Slots whose chain has changed, or become active, since the last call.
     pub fn take_changed(&mut self) -> BTreeSet<u16> {
         std::mem::take(&mut self.changed)
+    }
+
+    /// Slots that this node goes on with although the ends of their logs may be missing, since the last
+    /// call. A restart before the mark of the chain is logged lists them again.
+    pub fn take_lossy(&mut self) -> Vec<u16> {
+        let lossy = std::mem::take(&mut self.lossy).into_iter();
+        lossy.filter(|slot| self.is_member(*slot)).collect()
     }
 
     /// Slots whose learners are complete, and those that this node may leave because it waits for

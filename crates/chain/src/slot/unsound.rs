@@ -29,6 +29,14 @@ impl SlotChain {
         self.born_here && self.is_member() && !self.complete && !self.broken
     }
 
+    /// Whether a chain that has just been set continued with loss since this node last had all of the
+    /// slot, and goes on with what it has. A node that learned the slot later has heard of a chain after
+    /// that.
+    pub(crate) fn goes_on_with_loss(&self, held_since: u64) -> bool {
+        let has_all = self.is_member() && self.complete;
+        self.chain.lost > held_since && (has_all || self.waits_to_own())
+    }
+
     /// Keeps a chain member's message until this node owns the slot. Only the last one of each is
     /// kept.
     pub(crate) fn hold_back(&mut self, from: NodeNo, message: Message) {

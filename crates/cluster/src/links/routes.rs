@@ -48,8 +48,14 @@ impl Links {
 
     /// Whether a member with a session speaks earlier versions only.
     pub fn has_earlier(&self, version: u16) -> bool {
-        let spoken = self.connected().filter_map(|no| self.version(no));
-        spoken.min().is_some_and(|least| least < version)
+        self.earlier(version).next().is_some()
+    }
+
+    /// Members with a session that speak earlier versions only.
+    pub fn earlier(&self, version: u16) -> impl Iterator<Item = NodeNo> {
+        let is_earlier =
+            move |no: &NodeNo| self.version(*no).is_some_and(|spoken| spoken < version);
+        self.connected().filter(is_earlier)
     }
 
     /// Applies a mapping; older ones are ignored.

@@ -1,6 +1,6 @@
 //! Which keys of a command decide whether it writes lattice keys.
 
-use super::rows::ROWS;
+use super::row_of;
 use crate::{Flags, Spec};
 use rufous_base::Args;
 
@@ -32,7 +32,7 @@ pub fn writes(
     keys: &[(u8, u32)],
     is_lattice: impl Fn(&[u8]) -> bool,
 ) -> bool {
-    let row = ROWS.iter().find(|row| row.command == spec.name);
+    let row = row_of(spec);
     let written = row.map_or(keys, |row| row.decides.of(keys));
     spec.flags.has(Flags::WRITE)
         && written

@@ -307,10 +307,6 @@ impl Segments {
         // Their files stay: until the manifest changes, even an empty log must exist.
         self.ahead
             .retain(|ahead| ahead.generation >= oldest || ahead.waits > 0);
-        for file in self.removes.drain(..) {
-            *next_id += 1;
-            out.push(bulk(*next_id, DiskOp::Remove { file }));
-        }
         self.blocked = false;
         for counter in 0..self.counters.len() {
             let generation = self.counters[counter].generation;
@@ -334,6 +330,14 @@ impl Segments {
             let index = self.counters[counter].next_index;
             self.counters[counter].next_index += 1;
             self.make(generation, index, next_id, out);
+        }
+    }
+
+    /// Removes the files that nothing needs.
+    pub(super) fn remove(&mut self, next_id: &mut u64, out: &mut Vec<DiskRequest>) {
+        for file in self.removes.drain(..) {
+            *next_id += 1;
+            out.push(bulk(*next_id, DiskOp::Remove { file }));
         }
     }
 

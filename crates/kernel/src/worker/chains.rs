@@ -35,6 +35,7 @@ use crate::chains::{BySlot, Slots, writes_of};
 use crate::durable::SlotMark;
 use crate::planted::{self, Planted};
 use crate::worker::lattice::Past;
+use crate::worker::linear::mark_loss;
 use late::Late;
 use marks::Marks;
 use rufous_base::slot::slots_of_worker;
@@ -142,6 +143,11 @@ impl ChainHost {
             Some(Ok(false)) | None => {}
         }
         self.release_all();
+        let lossy = self.replica.as_mut().map(Replica::take_lossy);
+        for slot in lossy.into_iter().flatten() {
+            // Before the mark of the chain, in one frame with it.
+            mark_loss(slot, store.shard, now);
+        }
         if is_new {
             self.mark_slots(self.slots.clone(), store);
         } else {

@@ -30,7 +30,7 @@ use super::out::{Call, LogStart, Out};
 use super::saves::CutOf;
 use super::store::Store;
 use crate::durable::file::salt;
-use crate::durable::log::{Identity, LogConfig, LogWriter, Outcome};
+use crate::durable::log::{Fsync, Identity, LogConfig, LogWriter, Outcome};
 use crate::durable::note::Trouble;
 use crate::durable::{Event, Note};
 use crate::shard::Shard;
@@ -425,6 +425,12 @@ impl Commit {
     /// The position that is committed in the log.
     pub(super) fn logged(&self) -> u64 {
         self.base + self.log.as_ref().map_or(0, LogWriter::committed)
+    }
+
+    /// The position that is synced, if what is committed need not be.
+    pub(super) fn synced(&self) -> Option<u64> {
+        let log = self.log.as_ref().filter(|_| !self.closing)?;
+        (log.fsync() == Fsync::EverySec).then(|| self.base + log.synced())
     }
 
     /// The position that is committed in the log and in chains.

@@ -3,10 +3,12 @@
 //! commits, [`super::saves`], [`super::boot`].
 
 use super::commit::{Commit, FrameEnd, Settings};
+use super::linear::Heads;
 use super::saves::{CutOf, SaveRefused, SnapshotStart};
 use super::{Message, Worker};
 use crate::durable::keeper::{Keeper, Pinned, Purpose};
 use crate::durable::{Event, LogWriter, ids};
+use crate::planted::{self, Planted};
 use crate::program::{Program, Unwritable};
 use rufous_base::disk::{DiskDone, DiskRequest};
 use rufous_base::{Now, Until, WorkerId};
@@ -135,6 +137,7 @@ impl<P: Program> Worker<P> {
     pub(super) fn log_moved_on(&mut self, now: Now) {
         self.log_to_chains();
         self.commit.on_progress(&store!(self), &mut self.out);
+        Heads { worker: self }.on_synced(now);
         self.carry_out(now);
         self.note_saves();
         self.note_ready();
@@ -180,6 +183,11 @@ impl<P: Program> Worker<P> {
     /// The position that commits everything that happened so far.
     pub(super) fn position(&self) -> u64 {
         self.commit.position(&self.shard)
+    }
+
+    /// Whether what is committed may not be synced yet.
+    pub(super) fn awaits_sync(&self) -> bool {
+        self.commit.synced().is_some() && !planted::is(Planted::SyncNotAwaited)
     }
 
     /// The position that is committed in the log.

@@ -18,27 +18,35 @@
 //!    has been applied elsewhere.
 //! 3. Messages may be lost. Heads and origins send them again from time to time, as long as a transaction is not over.
 //!
-//! `own` has the transactions of the worker's clients, `reads` those that only read, as a machine, and `reading` the
+//! `own` has the transactions of the worker's clients, `entries` what the shard has of books, `losses` how slots that may have lost the
+//! ends of their logs learn what others have of them, `starting` how heads begin, `synced` what waits until logs are synced, `watchers` keys that clients watch, `reads` those that only read, as a machine, and `reading` the
 //! worker's part in them, `letter` the messages with their senders and receivers, `keys` how a slot executes its commands,
 //! `typing` what these say of its keys, `together` how one slot executes commands on the keys of several, and `running` the
 //! worker's part.
 
 mod again;
+mod entries;
 mod figures;
 mod keys;
 mod letter;
+mod losses;
 mod own;
 mod reading;
 mod reads;
 mod running;
+mod starting;
+mod synced;
 #[cfg(test)]
 mod tests;
 mod together;
 mod typing;
+mod watchers;
 
+pub(super) use entries::mark_loss;
 pub use figures::LinearFigures;
 pub use letter::{Letter, Place, Posted};
 pub(super) use running::Heads;
+pub(super) use starting::Starts;
 pub(super) use together::are_of;
 
 use crate::batch::Header;
@@ -47,17 +55,17 @@ use crate::planted::{self, Planted};
 use crate::program::Program;
 use crate::shard::{Shard, WatchId};
 use again::At;
+use entries::{is_marked, read_entry};
 use letter::worker_of;
 use rufous_base::Now;
-use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
-use rufous_linear::codec::Coded;
-use rufous_linear::stored::{Stored, entry_of};
-use rufous_linear::{Ahead, Book, Entry, Head, Origin, Transaction, TxnId};
+use rufous_linear::stored::Stored;
+use rufous_linear::{Ahead, Book, Entry, Head, Origin, Record, Survey, Transaction, TxnId};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use typing::KeyOp;
+use watchers::Watcher;
 
 /// Messages about entries with more bytes are sent again this late for the first time: copies of them would keep nodes
 /// from the messages themselves.
@@ -67,9 +75,6 @@ const LARGE: usize = 256 << 10;
 /// time, up to 64 times. After so many times, about eight seconds, it is given up.
 const REORDER_US: u64 = 3_000;
 const REORDERS: u32 = 45;
-
-/// The bits of a watcher's number at its node.
-const NUMBER_BITS: u32 = 48;
 
 /// A slot that this node heads, with transactions.
 #[derive(Debug)]
@@ -84,7 +89,8 @@ struct Seat {
 }
 
 impl Seat {
-    fn is_large(&self) -> bool {
+    /// Whether what it sends again would keep others from answering: they have much to do.
+    fn is_patient(&self) -> bool {
         let entries = self.head.book().iter();
         entries.map(|(_, entry)| entry.bytes()).sum::<usize>() > LARGE
     }
@@ -128,8 +134,16 @@ pub(super) struct Linear {
     /// Slots whose books are not empty and have no head here: this node has mere copies of them, or does not answer for
     /// them yet.
     open: BTreeSet<u16>,
-    /// Those of them that this node heads.
+    /// Slots that this node heads, with books, whose heads have not begun and do not wait for a survey.
     pending: BTreeSet<u16>,
+    looks: starting::Looks,
+    /// Slots that this node heads, and whose books say that they may have lost something.
+    lossy: BTreeSet<u16>,
+    survey: Survey<KeyOp>,
+    /// Nodes with earlier programs, which have no part in transactions over slots.
+    without: BTreeSet<NodeNo>,
+    /// Slots with transactions that wait for keys.
+    queued: BTreeSet<u16>,
     /// The node's number and start.
     own: Option<(NodeNo, u64)>,
     origin: Option<Origin<KeyOp>>,
@@ -145,29 +159,24 @@ pub(super) struct Linear {
     /// The commands of the transaction that a slot has looked at last.
     read: Option<(TxnId, Arc<Commands>)>,
     posted: Vec<Posted>,
+    /// Letters that wait until the log is synced.
+    unsynced: synced::Unsynced,
     /// Commands over several workers have let go of keys.
     is_freed: bool,
-    /// When messages are sent again.
+    /// When messages are sent again, and when of transactions that wait for nothing but synced logs.
     sending: again::Again,
+    ending: again::Again,
     /// Watchers of keys here, of clients of nodes that had to ask for that.
     watchers: BTreeMap<WatchId, Watcher>,
     figures: LinearFigures,
-}
-
-/// Watches of a client, from its first `WATCH` to their end.
-#[derive(Debug)]
-struct Watcher {
-    /// Its node, and that node's start.
-    origin: (u16, u64),
-    /// The slots, each with the epoch since which its chain is unchanged.
-    slots: BTreeMap<u16, u64>,
 }
 
 impl Linear {
     /// Whether there is nothing to do, now or at a later time.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
-        let is_quiet = self.seats.is_empty() && self.clients.is_empty();
+        let has_all = self.seats.is_empty() && self.lossy.is_empty();
+        let is_quiet = has_all && self.clients.is_empty();
         is_quiet && self.open.is_empty() && self.again.is_empty() && self.reads.is_empty()
     }
 
@@ -195,8 +204,7 @@ impl Linear {
     /// Commands over several workers have let go of keys, or requests wait no more.
     #[inline]
     pub(super) fn on_freed(&mut self) {
-        let mut seats = self.seats.values();
-        self.is_freed |= seats.any(|seat| seat.head.waiting() > 0);
+        self.is_freed |= !self.queued.is_empty();
     }
 
     /// A chain has brought something of a slot: whether its book is empty decides which node answers.
@@ -206,7 +214,8 @@ impl Linear {
             self.pending.remove(&slot);
         } else if !self.seats.contains_key(&slot) {
             self.open.insert(slot);
-            self.pending.extend(is_head.then_some(slot));
+            let may_begin = is_head && !self.awaits_survey(slot);
+            self.pending.extend(may_begin.then_some(slot));
         }
     }
 
@@ -221,14 +230,22 @@ impl Linear {
     ) -> Vec<Transacted> {
         self.on_change();
         let since = |slot| mapping.chains.of(slot).since;
+        let headed = |slot| is_head(slot).then(|| since(slot));
+        self.survey.on_mapping(losses::lost_in(mapping), &is_head);
         self.seats
-            .retain(|slot, seat| is_head(*slot) && seat.since == since(*slot));
-        let with_books = shard.books().map(|(slot, ..)| slot);
-        self.open = with_books
-            .filter(|slot| !self.seats.contains_key(slot))
-            .collect();
+            .retain(|slot, seat| headed(*slot) == Some(seat.since));
+        self.queued.retain(|slot| self.seats.contains_key(slot));
+        let with_books = shard.slots_with_books();
+        let lossy = with_books.iter().copied();
+        let lossy = lossy.filter(|slot| is_head(*slot) && is_marked(*slot, shard));
+        self.lossy = lossy.collect();
+        self.open = with_books;
+        self.open.retain(|slot| !self.seats.contains_key(slot));
+        let made = self.seats.iter().filter(|(_, seat)| !seat.is_started);
+        let made = made.map(|(slot, _)| *slot);
         let open = self.open.iter().copied();
-        self.pending = open.filter(|slot| is_head(*slot)).collect();
+        let may_begin = |slot: &u16| is_head(*slot) && !self.awaits_survey(*slot);
+        self.pending = open.filter(may_begin).chain(made).collect();
         if self.own == Some((own, incarnation)) {
             return Vec::new();
         }
@@ -284,7 +301,8 @@ impl Linear {
         }
     }
 
-    /// This node answers for these slots now: their heads are made of their books.
+    /// This node answers for these slots now: their heads are made of their books, in one walk over all entries. They have not
+    /// begun yet.
     fn load<P: Program>(&mut self, now: Now, slots: &BTreeMap<u16, u64>, shard: &Shard) {
         let mut books = BTreeMap::<u16, Vec<(TxnId, Entry<KeyOp>)>>::new();
         for (slot, id, bytes) in shard.books() {
@@ -295,10 +313,12 @@ impl Linear {
         }
         for (slot, since) in slots {
             self.open.remove(slot);
-            self.pending.remove(slot);
             let entries = books.remove(slot).unwrap_or_default().into_iter();
             let entries = entries.map(|(id, entry)| (id, self.typed_entry::<P>(now, entry)));
-            let book = Book::restore(*slot, entries);
+            let mut book = Book::restore(*slot, entries);
+            if self.lossy.contains(slot) {
+                book.on_record(Record::Lost);
+            }
             let seat = Seat {
                 since: *since,
                 stored: Stored::of(&book),
@@ -310,15 +330,7 @@ impl Linear {
     }
 
     /// Takes out the head of a slot that this node serves, to act.
-    fn take_seat<P: Program>(
-        &mut self,
-        now: Now,
-        (slot, since): (u16, u64),
-        shard: &Shard,
-    ) -> Seat {
-        if self.open.contains(&slot) {
-            self.load::<P>(now, &BTreeMap::from([(slot, since)]), shard);
-        }
+    fn take_seat(&mut self, slot: u16, since: u64) -> Seat {
         let seat = self.seats.remove(&slot);
         seat.unwrap_or_else(|| Seat {
             since,
@@ -326,6 +338,31 @@ impl Linear {
             stored: Stored::of(&Book::new(slot)),
             is_started: true,
         })
+    }
+
+    /// The head of a slot has acted.
+    fn put_seat(&mut self, slot: u16, seat: Seat) {
+        if seat.head.waiting() > 0 {
+            self.queued.insert(slot);
+        } else if !self.queued.is_empty() {
+            self.queued.remove(&slot);
+        }
+        if !seat.head.is_idle() {
+            self.seats.insert(slot, seat);
+        }
+    }
+
+    /// Slots that are closed until they have what they may have lost.
+    pub(super) fn recovering(&self) -> impl Iterator<Item = u16> {
+        let is_closed = |slot: &u16| !self.seats.contains_key(slot);
+        self.lossy.iter().copied().filter(is_closed)
+    }
+
+    /// Whether a slot may have lost something, and others have not told yet what they have.
+    #[inline]
+    fn awaits_survey(&self, slot: u16) -> bool {
+        let is_closed = self.lossy.contains(&slot) && !self.seats.contains_key(&slot);
+        is_closed && !self.survey.knows(slot)
     }
 
     /// The commands of a transaction; `None`: they cannot be read. Those that were looked at last are kept.
@@ -343,45 +380,6 @@ impl Linear {
         self.own == Some((NodeNo(txn.node), txn.start))
     }
 
-    /// The name here of a watcher that has this number at the node that a transaction came from. Watchers that clients of
-    /// this node have without a transaction are named by small numbers.
-    fn watcher_of(txn: TxnId, number: u64) -> WatchId {
-        let of_node = u64::from(txn.node) + 1;
-        WatchId(of_node << NUMBER_BITS | number & ((1 << NUMBER_BITS) - 1))
-    }
-
-    /// A client watches a key of a slot. Returns the epoch since which its chain is unchanged.
-    fn on_watch(&mut self, id: WatchId, txn: TxnId, slot: u16, since: u64) -> u64 {
-        let watcher = self.watchers.entry(id).or_insert_with(|| Watcher {
-            origin: (txn.node, txn.start),
-            slots: BTreeMap::new(),
-        });
-        *watcher.slots.entry(slot).or_insert(since)
-    }
-
-    fn on_unwatch(&mut self, id: WatchId) {
-        self.watchers.remove(&id);
-    }
-
-    /// Takes the watchers that this node can tell nothing any more: their node has started again, or a slot's chain has
-    /// changed.
-    fn take_ended_watchers(&mut self, mapping: &Mapping) -> Vec<WatchId> {
-        let goes_on = |watcher: &Watcher| {
-            let (node, start) = watcher.origin;
-            let member = mapping.members.get(&NodeNo(node));
-            let mut slots = watcher.slots.iter();
-            member.is_some_and(|member| member.incarnation == start)
-                && slots.all(|(slot, since)| mapping.chains.of(*slot).since == *since)
-        };
-        let ended = self.watchers.extract_if(.., |_, watcher| !goes_on(watcher));
-        ended.map(|(id, _)| id).collect()
-    }
-
-    /// Slots of this node whose books wait for their heads.
-    fn pending(&self) -> impl ExactSizeIterator<Item = u16> {
-        self.pending.iter().copied()
-    }
-
     /// Messages for workers of other nodes.
     pub(super) fn take_posted(&mut self) -> Vec<Posted> {
         std::mem::take(&mut self.posted)
@@ -392,16 +390,22 @@ impl Linear {
         self.clients.len() + self.again.len() + self.reads.len()
     }
 
+    /// These nodes have earlier programs, without transactions over slots.
+    pub(super) fn on_without(&mut self, nodes: BTreeSet<NodeNo>) {
+        self.without = nodes;
+    }
+
     /// When there is something to do.
     pub(super) fn wake_us(&self) -> Option<u64> {
         if !self.inbox.is_empty() || self.is_freed {
             return Some(0);
         }
-        let looks = !self.seats.is_empty() || !self.clients.is_empty();
+        let looks = !(self.seats.is_empty() && self.clients.is_empty() && self.lossy.is_empty());
         let again = self.again.keys().next().map(|(due_us, _)| *due_us);
         again
             .into_iter()
             .chain(looks.then_some(self.sending.look_us()))
+            .chain(self.looks.wake_us())
             .chain(self.reads.wake_us())
             .min()
     }
@@ -409,21 +413,32 @@ impl Linear {
     /// Chains or sessions have changed: something may be lost.
     pub(super) fn on_change(&mut self) {
         self.sending.on_change();
+        self.ending.on_change();
     }
 
-    /// What is to send again.
-    fn due(&mut self, now: Now) -> Vec<At> {
+    /// What is to send again. `awaits_sync`: what has ended is open until logs are synced.
+    fn due(&mut self, now: Now, awaits_sync: bool) -> Vec<At> {
         let (seats, clients) = (&self.seats, &self.clients);
-        let at_slots = seats.iter().flat_map(|(slot, seat)| {
-            let all = seat.head.open();
-            all.map(|id| (At::Slot(*slot), id))
-        });
-        let of_clients = clients.keys().map(|id| (At::Client(*id), *id));
-        let open = at_slots.chain(of_clients).collect();
-        self.sending.due(now, open, |at| match at {
-            At::Slot(slot) => seats.get(&slot).is_some_and(Seat::is_large),
+        let at_slots = |ended: bool| {
+            let seats = seats.iter();
+            seats.flat_map(move |(slot, seat)| {
+                let open = seat.head.open();
+                let all = open.filter(move |(_, over)| (*over && awaits_sync) == ended);
+                all.map(|(id, _)| (At::Slot(*slot), id))
+            })
+        };
+        let is_large = |at| match at {
+            At::Slot(slot) => seats.get(&slot).is_some_and(Seat::is_patient),
             At::Client(id) => clients.get(&id).is_some_and(|client| client.is_large),
-        })
+        };
+        let of_clients = clients.keys().map(|id| (At::Client(*id), *id));
+        let open = at_slots(false).chain(of_clients).collect();
+        let mut due = self.sending.due(now, open, is_large);
+        if self.ending.is_due_after(now, again::AGAIN_LAST_US) {
+            let ended = at_slots(true).collect();
+            due.extend(self.ending.due(now, ended, is_large));
+        }
+        due
     }
 
     pub(super) fn on_joined(&mut self, writes: usize) {
@@ -439,29 +454,10 @@ impl Linear {
         LinearFigures {
             waiting: self.waiting() as u64,
             prepared: open.sum::<usize>() as u64,
+            recovering: self.recovering().count() as u64,
             ..self.figures
         }
     }
-}
-
-/// An entry of a book, as the shard has it. One that cannot be read is left out: a copy of a later version has written
-/// it.
-fn read_entry(id: &[u8; 18], bytes: &[u8]) -> Option<(TxnId, Entry<KeyOp>)> {
-    let id = TxnId::decode(&mut &id[..])?;
-    let entry: Entry<KeyOp> = entry_of(bytes)?;
-    let mut slots = entry.txn().slots().iter();
-    let is_sound = slots.all(|slot| usize::from(*slot) < SLOTS);
-    is_sound.then_some((id, entry))
-}
-
-/// The name of an entry.
-fn name_of(id: TxnId) -> [u8; 18] {
-    let mut name = Vec::new();
-    id.encode(&mut name);
-    let mut fixed = [0; 18];
-    let len = name.len().min(18);
-    fixed[..len].copy_from_slice(&name[..len]);
-    fixed
 }
 
 /// Whether a transaction came from this worker of its node.

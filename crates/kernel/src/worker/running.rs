@@ -21,7 +21,8 @@ impl<P: Program> Worker<P> {
         out: &mut Output,
     ) -> Option<Wait> {
         self.shard.set_touch(!header.no_touch);
-        let has_lattice = self.placement.has_lattice();
+        let has_lattice = self.placement.has_lattice()
+            && P::may_concern_lattice(header.command, &args, &self.placement);
         let start = out.mark();
         if has_lattice && !self.begin_lattice(now, header, &args, out) {
             self.note(header.command, false);

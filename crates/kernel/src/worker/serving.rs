@@ -2,7 +2,7 @@
 //! (`chains`), requests that wait for slots (`parking`), and clients that wait for data (`waiting`).
 
 use super::chains::{ChainFigures, ChainHost, ChainSettings, Gap, Kept, Needs, Said};
-use super::linear::Heads;
+use super::linear::{Heads, Starts};
 use super::parking::{Granted, Request};
 use super::spanning::Spanning;
 use super::waiting::{Clients, NoData, Serve, Told};
@@ -15,7 +15,7 @@ use rufous_base::slot::slot_of;
 use rufous_base::{Args, ConnId, Now, Output, Until, WorkerId};
 use rufous_chain::{Envelope, Peer, Refused};
 use rufous_mapping::{Mapping, NodeNo};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// For the embedder.
@@ -58,6 +58,11 @@ impl<P: Program> Worker<P> {
     pub fn settle_peers(&mut self, now: Now) {
         self.settle_chains(now);
         Heads { worker: self }.read_letters(now);
+    }
+
+    /// Members with earlier programs, which have no part in transactions over slots. To be called periodically.
+    pub fn on_without(&mut self, nodes: BTreeSet<NodeNo>) {
+        self.linear.on_without(nodes);
     }
 
     /// The members that cannot write now, as they announce, and why. To be called periodically.
@@ -157,7 +162,10 @@ impl<P: Program> Worker<P> {
     /// The number of slots of which this node is the head and which it does not serve now.
     pub fn unserved_slots(&self, now: Now) -> usize {
         let chains = self.chains.as_ref();
-        chains.map_or(0, |chains| chains.unserved(now))
+        chains.map_or(0, |chains| {
+            let takes = |slot: &u16| chains.takes_since(now, *slot).is_some();
+            chains.unserved(now) + self.linear.recovering().filter(takes).count()
+        })
     }
 
     pub fn chain_figures(&self) -> Option<ChainFigures> {
@@ -200,9 +208,8 @@ impl<P: Program> Worker<P> {
             self.let_parked_run(now);
             self.tell_clients(now);
             self.answer_released(now);
-            let mut heads = Heads { worker: self };
-            heads.start(now);
-            heads.read_letters(now);
+            Starts(Heads { worker: self }).start(now);
+            Heads { worker: self }.read_letters(now);
         }
     }
 

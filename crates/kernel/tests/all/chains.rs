@@ -89,6 +89,7 @@ impl World {
             learner: learner.map(NodeNo),
             born: 1,
             since: mapping.epoch,
+            lost: 0,
             phase: Default::default(),
         };
         mapping.chains = Chains::of_ranges([(0..16384, chain)]).expect("all slots");

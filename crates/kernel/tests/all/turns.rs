@@ -35,6 +35,7 @@ fn mapping_with(
         learner,
         born: 1,
         since: epoch,
+        lost: 0,
         phase: Default::default(),
     };
     Arc::new(Mapping {

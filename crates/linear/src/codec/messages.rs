@@ -21,17 +21,16 @@ impl<O> Message<O> {
             Self::Gone { .. } => 11,
             Self::Outcome { .. } => 12,
             Self::Heard { .. } => 13,
-            Self::Lost { .. } => 14,
-            Self::Known { .. } => 15,
-            Self::Redo { .. } => 16,
-            Self::Over { .. } => 17,
-            Self::Told { .. } => 18,
             Self::IsPrepared { .. } => 19,
             Self::Unprepared { .. } => 20,
             Self::IsApplied { .. } => 21,
             Self::Proposed { .. } => 22,
             Self::Read { .. } => 23,
             Self::Values { .. } => 24,
+            Self::Survey { .. } => 25,
+            Self::Surveyed { .. } => 26,
+            Self::Recall { .. } => 27,
+            Self::Recalled { .. } => 28,
         }
     }
 }
@@ -73,30 +72,6 @@ impl<O: Coded> Coded for Message<O> {
             }
             Self::Outcome { txn, outcome, told } => put!(out, txn, outcome, told),
             Self::Proposed { txn, max } => put!(out, txn, max),
-            Self::Lost { round } => round.encode(out),
-            Self::Known { round, txn } => put!(out, round, txn),
-            Self::Redo {
-                round,
-                txn,
-                stamp,
-                after,
-                told,
-                alone,
-            } => {
-                put!(out, round, txn, stamp);
-                put_all(out, after);
-                put!(out, told, alone);
-            }
-            Self::Over {
-                round,
-                txn,
-                aborted,
-            } => put!(out, round, txn, aborted),
-            Self::Told {
-                round,
-                facts,
-                recovers,
-            } => put!(out, round, facts, recovers),
             Self::Read {
                 txn,
                 keys,
@@ -104,6 +79,24 @@ impl<O: Coded> Coded for Message<O> {
                 body,
             } => put!(out, txn, keys, known, body),
             Self::Values { txn, seen, told } => put!(out, txn, seen, told),
+            Self::Survey {
+                round,
+                epoch,
+                lost,
+                slots,
+            } => put!(out, round, epoch, lost, slots),
+            Self::Surveyed {
+                round,
+                covers,
+                found,
+            } => put!(out, round, covers, found),
+            Self::Recall {
+                round,
+                epoch,
+                lost,
+                found,
+            } => put!(out, round, epoch, lost, found),
+            Self::Recalled { round, id, txn, at } => put!(out, round, id, txn, at),
         }
     }
 
@@ -146,7 +139,7 @@ impl<O: Coded> Coded for Message<O> {
                 told: Arc::decode(from)?,
             },
             13 => Self::Heard { txn: id(from)? },
-            14..=18 => return recovery(kind, from),
+            25..=28 => return survey(kind, from),
             19 => Self::IsPrepared { txn: id(from)? },
             20 => Self::Unprepared { txn: id(from)? },
             21 => Self::IsApplied { txn: id(from)? },
@@ -170,31 +163,31 @@ impl<O: Coded> Coded for Message<O> {
     }
 }
 
-fn recovery<O: Coded>(kind: u8, from: &mut &[u8]) -> Option<Message<O>> {
+fn survey<O: Coded>(kind: u8, from: &mut &[u8]) -> Option<Message<O>> {
     let round = u64::decode(from)?;
     Some(match kind {
-        14 => Message::Lost { round },
-        15 => Message::Known {
+        25 => Message::Survey {
             round,
-            txn: Arc::decode(from)?,
+            epoch: u64::decode(from)?,
+            lost: u64::decode(from)?,
+            slots: all(from)?,
         },
-        16 => Message::Redo {
+        26 => Message::Surveyed {
             round,
-            txn: Arc::decode(from)?,
-            stamp: Coded::decode(from)?,
-            after: all(from)?,
-            told: Arc::decode(from)?,
-            alone: bool::decode(from)?,
+            covers: all(from)?,
+            found: all(from)?,
         },
-        17 => Message::Over {
+        27 => Message::Recall {
             round,
-            txn: TxnId::decode(from)?,
-            aborted: bool::decode(from)?,
+            epoch: u64::decode(from)?,
+            lost: u64::decode(from)?,
+            found: all(from)?,
         },
-        18 => Message::Told {
+        28 => Message::Recalled {
             round,
-            facts: u64::decode(from)?,
-            recovers: bool::decode(from)?,
+            id: TxnId::decode(from)?,
+            txn: Coded::decode(from)?,
+            at: all(from)?,
         },
         _ => return None,
     })

@@ -3,6 +3,7 @@
 use super::{Coded, put_varint, varint};
 use crate::stored::{Stored, Write, entry_of};
 use crate::{Access, Book, Entry, Message, Outcome, Part, Predecessor, Stamp, Transaction, TxnId};
+use crate::{At, Ending, Found, Stage};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -111,7 +112,7 @@ impl Random {
         let numbers = vec![self.number(), self.number()];
         let bytes: [Arc<[u8]>; 2] = [self.bytes().into(), self.bytes().into()];
         let [body, told] = bytes.clone();
-        if kind == 20 {
+        if kind == 15 {
             return Message::Read {
                 txn,
                 keys: bytes.into(),
@@ -129,9 +130,9 @@ impl Random {
     /// Of each kind in turn.
     fn message(&mut self, kind: u64) -> Message<Access> {
         let (txn, id, stamp, told) = (self.txn(), self.id(), self.stamp(), self.bytes().into());
-        let (max, round, facts) = (self.number(), self.number(), self.number());
+        let max = self.number();
         let (after, is) = (self.after(), self.below(2) == 0);
-        match kind % 23 {
+        match kind % 21 {
             0 => Message::Forward { txn, max },
             1 => Message::Backward {
                 txn: id,
@@ -164,31 +165,70 @@ impl Random {
                 told,
             },
             12 => Message::Heard { txn: id },
-            13 => Message::Lost { round },
-            14 => Message::Known { round, txn },
-            15 => Message::Redo {
-                round,
-                txn,
-                stamp,
-                after,
-                told,
-                alone: is,
-            },
-            16 => Message::Over {
-                round,
-                txn: id,
-                aborted: is,
-            },
-            17 => Message::Told {
-                round,
-                facts,
-                recovers: is,
-            },
-            18 => Message::IsPrepared { txn: id },
-            19 => Message::Unprepared { txn: id },
-            20 | 21 => self.reading(kind % 23, id),
+            13 => Message::IsPrepared { txn: id },
+            14 => Message::Unprepared { txn: id },
+            15 | 16 => self.reading(kind % 21, id),
+            17..=19 => self.survey(kind % 21, &txn),
             _ => Message::Proposed { txn: id, max },
         }
+    }
+}
+
+impl Random {
+    /// A question of a survey, or an answer.
+    fn survey(&mut self, kind: u64, txn: &Arc<Transaction<Access>>) -> Message<Access> {
+        let [round, epoch, lost] = [self.number(), self.number(), self.number()];
+        let slots = txn.slots().to_vec();
+        let one = Found {
+            txn: txn.id,
+            of: slots.clone(),
+            at: Vec::new(),
+        };
+        let found = vec![one.clone(), one];
+        match (kind, self.below(2) == 0) {
+            (17, true) => Message::Survey {
+                round,
+                epoch,
+                lost,
+                slots,
+            },
+            (17, false) => Message::Recall {
+                round,
+                epoch,
+                lost,
+                found,
+            },
+            (18, _) => Message::Surveyed {
+                round,
+                covers: slots,
+                found,
+            },
+            (_, is_here) => Message::Recalled {
+                round,
+                id: txn.id,
+                txn: is_here.then(|| Arc::clone(txn)),
+                at: self.stages(),
+            },
+        }
+    }
+
+    /// One of each.
+    fn stages(&mut self) -> Vec<At> {
+        let ending = Ending {
+            stamp: self.stamp(),
+            after: self.after(),
+            told: self.bytes().into(),
+            alone: self.below(2) == 0,
+        };
+        let stages = [
+            Some(Stage::Passed),
+            Some(Stage::Ended(ending)),
+            Some(Stage::Aborted),
+            Some(Stage::Forgotten),
+            None,
+        ];
+        let at = stages.into_iter().zip(self.below(9) as u16..);
+        at.map(|(stage, slot)| At { slot, stage }).collect()
     }
 }
 
@@ -332,11 +372,12 @@ fn lengths_that_are_only_announced_cost_nothing() {
 #[test]
 fn bytes_of_messages_are_these() {
     let mut bytes = Vec::new();
-    Message::<Access>::Told {
+    Message::<Access>::Survey {
         round: 1,
-        facts: 300,
-        recovers: false,
+        epoch: 300,
+        lost: 2,
+        slots: vec![7],
     }
     .encode(&mut bytes);
-    assert_eq!(bytes, [18, 1, 0xac, 2, 0]);
+    assert_eq!(bytes, [25, 1, 0xac, 2, 2, 1, 7]);
 }

@@ -1,6 +1,6 @@
 //! What is sent again: messages may be lost, and heads and origins change.
 
-use super::settling::Ends;
+use super::settling::{Ends, Settling};
 use super::{Basis, Head};
 use crate::book::Entry;
 use crate::message::{Message, Output, To};
@@ -46,6 +46,21 @@ impl<O: Operation> Again<'_, O> {
                 Some(Entry::Aborted { .. }) if is_before => self.head.undo(id, self.out),
                 _ => self.head.ends(self.out).settle_again(id, peer),
             }
+        }
+    }
+}
+
+impl Settling {
+    /// Whether nothing is to be said of it but that it may be forgotten.
+    pub(super) fn is_over<O>(&self, txn: TxnId, entry: &Entry<O>) -> bool {
+        match entry {
+            Entry::Prepared { .. } => false,
+            Entry::Applied { .. } | Entry::Aborted { .. } => {
+                let first = self.firsts.get(&txn);
+                let has_ended = matches!(entry, Entry::Aborted { .. }) || self.has(txn);
+                has_ended && first.is_none_or(|first| first.heard)
+            }
+            Entry::Forgotten { .. } => true,
         }
     }
 }

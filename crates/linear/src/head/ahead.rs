@@ -13,6 +13,8 @@
 //!   that it has forgotten it, it asks, and is told that it is unknown. The first slot does nothing ahead here: as long
 //!   as it remembers that it has forgotten it, no slot that loses the end of its log takes it for lost.
 //!
+//! A slot that has lost the end of its log is not told of what is prepared ahead and has not come yet.
+//!
 //! A transaction is prepared ahead only where it need not wait. So transactions take keys in the order of their slots as ever.
 
 use super::settling::Ends;
@@ -32,9 +34,6 @@ pub(super) struct Beside<'a, O: Operation> {
 
 impl<O: Operation> Beside<'_, O> {
     pub(super) fn on_ahead(&mut self, ahead: Ahead<O>, state: &mut impl State<O>) {
-        if self.head.recovery.is_some() {
-            return;
-        }
         match ahead {
             Ahead::Prepared { txn } => self.prepare(txn, state),
             Ahead::Applied { txn, stamp, bytes } => {

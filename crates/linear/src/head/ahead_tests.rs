@@ -2,7 +2,7 @@
 
 use super::driven::{self, Sent, id};
 use super::{Later, OTHER_ORDER, State};
-use crate::{Access, Ahead, Message, Outcome, Part, Record, Stamp, To, Transaction};
+use crate::{Access, Ahead, Message, Outcome, Part, Record, Stage, Stamp, To, Transaction};
 use std::sync::Arc;
 
 type Txn = Arc<Transaction<Access>>;
@@ -379,4 +379,15 @@ fn a_transaction_waits_for_none_of_another_order() {
     slot.ahead(prepared(&reads));
     slot.take(None, forward(&turned(6, Access::Read), 0));
     assert!(slot.head.book().get(id(6)).is_some());
+}
+
+/// The slot before may never have kept that it was prepared there: nothing has passed it then.
+#[test]
+fn what_was_only_prepared_ahead_is_not_told_to_a_slot_that_has_lost_something() {
+    let mut slot = Slot::new(2);
+    let txn = txn(1, &[1, 2, 3]);
+    slot.ahead(prepared(&txn));
+    assert_eq!(slot.head.stage(id(1)), None);
+    slot.take(Some(1), forward(&txn, 1));
+    assert_eq!(slot.head.stage(id(1)), Some((txn, Stage::Passed)));
 }

@@ -2,7 +2,6 @@
 
 use super::{Head, State};
 use crate::{Ahead, Book, Message, Operation, Output, Record, To, TxnId};
-use std::collections::BTreeSet;
 
 pub(super) type Sent<O> = Vec<(To, Message<O>)>;
 
@@ -72,7 +71,7 @@ impl<O: Operation, K: State<O> + Default> Slot<O, K> {
         self.head = Head::new(book);
         let mut out = Vec::new();
         let keys = &mut self.keys;
-        self.head.on_start(BTreeSet::new(), keys, &mut out);
+        self.head.on_start(keys, &mut out);
         self.put(out)
     }
 

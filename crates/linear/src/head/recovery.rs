@@ -1,108 +1,45 @@
 //! A start that may have lost the end of the slot's log, at all copies: other slots may have transactions that this one
 //! lacks.
 //!
-//! It asks the heads of all other slots. What a later one has has passed this one: it is prepared here again before
+//! They are asked before ([`crate::Survey`]). What a later one has has passed this one: it is prepared here again before
 //! anything else, at an unknown place, until the pass backward brings its stamp. What an earlier one has applied was
 //! applied here: it gets that stamp, and is applied in its place among what is prepared. A transaction that its first
-//! slot remembers as forgotten was in all logs, so it is not lost anywhere. Other messages wait until all have
-//! answered: after the last loss of any of them, or what has passed two slots that lose it would be missing in the answers of both
-//! and in the earlier answer of a third one.
+//! slot remembers as forgotten was in all logs, so it is not lost anywhere.
 
 use super::{Basis, Final, Head, State};
 use crate::book::Entry;
-use crate::message::{Message, Output, Record, To};
+use crate::fact::{Ending, Fact, Stage};
+use crate::message::{Output, Record};
 use crate::planted::{self, Off};
 use crate::told;
 use crate::txn::{Operation, Transaction, TxnId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// See the module's description.
-#[derive(Clone, Debug)]
-pub(super) struct Recovery<O> {
-    /// Slots that have not answered, and the numbers of the questions that they were asked.
-    asked: BTreeMap<u16, u64>,
-    /// By the slot that has told them.
-    facts: BTreeMap<u16, Facts<O>>,
-    held: Vec<(Option<u16>, Message<O>)>,
-    /// All other slots, and those that are known to have lost something, too.
-    others: BTreeSet<u16>,
-    lossy: BTreeSet<u16>,
-}
-
-/// What another slot has told.
-#[derive(Clone, Debug)]
-struct Facts<O> {
-    known: Vec<Arc<Transaction<O>>>,
-    redo: Vec<(TxnId, Final)>,
-    aborted: Vec<TxnId>,
-    /// Aborted, or forgotten by their first slots.
-    over: Vec<TxnId>,
-    /// How many they are.
-    count: u64,
-}
-
-impl<O> Default for Facts<O> {
-    fn default() -> Self {
+impl From<&Ending> for Final {
+    fn from(ending: &Ending) -> Self {
+        let Ending {
+            stamp,
+            after,
+            told,
+            alone,
+        } = ending.clone();
+        let basis = if alone {
+            Basis::Alone(told.len())
+        } else {
+            Basis::Kept
+        };
         Self {
-            known: Vec::new(),
-            redo: Vec::new(),
-            aborted: Vec::new(),
-            over: Vec::new(),
-            count: 0,
+            stamp,
+            after,
+            told,
+            basis,
         }
-    }
-}
-
-impl<O> Facts<O> {
-    /// Takes one. True if these are all.
-    fn take(&mut self, fact: Message<O>) -> bool {
-        match fact {
-            Message::Known { txn, .. } => self.known.push(txn),
-            Message::Redo {
-                txn,
-                stamp,
-                after,
-                told,
-                alone,
-                ..
-            } => {
-                let basis = if alone {
-                    Basis::Alone(told.len())
-                } else {
-                    Basis::Kept
-                };
-                let last = Final {
-                    stamp,
-                    after,
-                    told,
-                    basis,
-                };
-                self.redo.push((txn.id, last));
-                self.known.push(txn);
-            }
-            Message::Over { txn, aborted, .. } => {
-                self.over.push(txn);
-                self.aborted.extend(aborted.then_some(txn));
-            }
-            // With fewer it asks again when the link is looked at again.
-            Message::Told { facts, .. } => return facts == self.count || planted::is(Off::Counted),
-            _ => return false,
-        }
-        self.count += 1;
-        false
-    }
-}
-
-impl<O> Recovery<O> {
-    /// Slots that have not answered.
-    pub(super) fn asked(&self) -> impl Iterator<Item = u16> {
-        self.asked.keys().copied()
     }
 }
 
 impl<O: Operation> Head<O> {
-    /// The slot's log may have lost its end: called before [`Head::on_start`]. Each copy that may continue the slot has to
+    /// The slot's log may have lost its end: called before [`Head::on_surveyed`]. Each copy that may continue the slot has to
     /// know it from then on.
     pub fn on_loss(&mut self, out: &mut Vec<Output<O>>) {
         if !planted::is(Off::Redone) {
@@ -110,238 +47,126 @@ impl<O: Operation> Head<O> {
         }
     }
 
-    /// Asks all other slots for what may be lacking here.
-    pub(super) fn begin_recovery(&mut self, others: BTreeSet<u16>, out: &mut Vec<Output<O>>) {
-        self.recovery = Some(Recovery {
-            asked: BTreeMap::new(),
-            facts: BTreeMap::new(),
-            held: Vec::new(),
-            others: others.clone(),
-            lossy: BTreeSet::new(),
-        });
-        for slot in others {
-            self.ask(slot, out);
-        }
-    }
-
-    fn ask(&mut self, slot: u16, out: &mut Vec<Output<O>>) {
-        if let Some(recovery) = &mut self.recovery {
-            self.round += 1;
-            recovery.facts.remove(&slot);
-            recovery.asked.insert(slot, self.round);
-            let message = Message::Lost { round: self.round };
-            out.push(Output::Send(To::Slot(slot), message));
-        }
-    }
-
-    /// Whether it waits for other slots before it serves.
-    pub fn is_recovering(&self) -> bool {
-        self.recovery.is_some()
-    }
-
-    /// What a slot has said before its head has changed may be lost there.
-    pub(super) fn ask_again(&mut self, peer: u16, out: &mut Vec<Output<O>>) {
-        if let Some(recovery) = &mut self.recovery {
-            recovery.held.retain(|(from, _)| *from != Some(peer));
-            recovery.others.insert(peer);
-            // It may lose something once more.
-            recovery.lossy.remove(&peer);
-            self.ask(peer, out);
-        }
-    }
-
-    /// Another slot has lost something, too. What others have told before need not have what had passed it since, so all
-    /// are asked again. True if that was not known.
-    fn learn_loss(&mut self, from: Option<u16>, out: &mut Vec<Output<O>>) -> bool {
-        let (Some(recovery), Some(from)) = (&mut self.recovery, from) else {
-            return false;
+    /// What a slot that may have lost something is to know of a transaction here.
+    pub fn stage(&self, id: TxnId) -> Option<(Arc<Transaction<O>>, Stage)> {
+        let Some(entry) = self.book.get(id) else {
+            let mut waiting = self.index.waiting();
+            let txn = &waiting.find(|waiting| waiting.txn.id == id)?.txn;
+            return Some((Arc::clone(txn), Stage::Passed));
         };
-        if planted::is(Off::Together) || !recovery.lossy.insert(from) {
-            return false;
-        }
-        for slot in recovery.others.clone() {
-            self.ask(slot, out);
-        }
-        true
-    }
-
-    /// Another link to a node begins: what its origin had sent before is sent again, or not wanted any more.
-    pub(super) fn drop_held_of(&mut self, node: u16) {
-        let is_theirs = |message: &Message<O>| match message {
-            Message::Forward { txn, .. } => txn.id.node == node,
-            Message::Heard { txn } => txn.node == node,
-            _ => false,
-        };
-        if let Some(recovery) = &mut self.recovery {
-            let held = &mut recovery.held;
-            held.retain(|(from, message)| from.is_some() || !is_theirs(message));
-        }
-    }
-
-    /// Answers a slot that may lack something.
-    pub(super) fn on_lost(&self, from: Option<u16>, round: u64, out: &mut Vec<Output<O>>) {
-        let Some(from) = from else {
-            return;
-        };
-        let slot = self.book.slot();
-        let queued = self.index.waiting().map(|waiting| &waiting.txn);
-        let theirs = queued.filter(|txn| txn.is_after(slot, from) && txn.slots().contains(&from));
-        let mut facts: Vec<Message<O>> = theirs.map(|txn| known(round, txn)).collect();
-        let theirs = self.book.iter();
-        let theirs = theirs.filter(|(_, entry)| entry.txn().slots().contains(&from));
-        facts.extend(theirs.filter_map(|(id, entry)| match entry {
+        let stage = match entry {
+            Entry::Prepared { .. } => match self.finals.get(&id) {
+                Some(last) => Stage::Ended(Ending {
+                    stamp: last.stamp,
+                    after: last.after.clone(),
+                    told: Arc::clone(&last.told),
+                    alone: matches!(last.basis, Basis::Alone(_)),
+                }),
+                None if self.is_only_ahead(id) => return None,
+                None => Stage::Passed,
+            },
             Entry::Applied {
-                txn,
-                stamp,
-                after,
-                told,
-                ..
-            } if txn.is_after(from, slot) => {
-                let whole = self.settling.whole(&self.book, *id);
+                stamp, after, told, ..
+            } => {
+                let whole = self.settling.whole(&self.book, id);
                 let alone = whole.is_none();
                 let (after, told) = whole.unwrap_or_else(|| (after.clone(), Arc::clone(told)));
-                Some(Message::Redo {
-                    round,
-                    txn: Arc::clone(txn),
+                Stage::Ended(Ending {
                     stamp: *stamp,
                     after,
                     told,
                     alone,
                 })
             }
-            // With a stamp it was applied at all later slots. Without one it will be sent forward again, and may not have come
-            // to that slot before.
-            Entry::Prepared { txn, .. } if txn.is_after(from, slot) => {
-                let known = self.finals.get(id).cloned();
-                known.map(|last| Message::Redo {
-                    round,
-                    txn: Arc::clone(txn),
-                    stamp: last.stamp,
-                    after: last.after,
-                    told: last.told,
-                    alone: matches!(last.basis, Basis::Alone(_)),
-                })
-            }
-            Entry::Prepared { txn, .. } | Entry::Applied { txn, .. } => Some(known(round, txn)),
-            Entry::Aborted { .. } => Some(over(round, *id, true)),
-            Entry::Forgotten { .. } => Some(over(round, *id, false)),
-        }));
-        let count = facts.len() as u64;
-        facts.push(Message::Told {
-            round,
-            facts: count,
-            recovers: self.recovery.is_some(),
-        });
-        let to = To::Slot(from);
-        out.extend(facts.into_iter().map(|fact| Output::Send(to, fact)));
+            Entry::Aborted { .. } => Stage::Aborted,
+            Entry::Forgotten { .. } => Stage::Forgotten,
+        };
+        Some((Arc::clone(entry.txn()), stage))
     }
 
-    /// During a recovery: takes what belongs to it and keeps the rest. Otherwise gives the message back.
-    pub(super) fn held_back(
+    /// Whether it was prepared ahead of the message of the slot before, which may never have kept that it passed there, or
+    /// since another one had told of it, which tells it others, too, if it has it still.
+    fn is_only_ahead(&self, id: TxnId) -> bool {
+        let is_ahead = matches!(self.book.get(id), Some(Entry::Prepared { max: None, .. }));
+        is_ahead && !self.maxima.contains_key(&id) && !planted::is(Off::AheadNotTold)
+    }
+
+    /// Goes on from a book that may lack what the log has lost, in place of [`Head::on_start`]: with all that other slots
+    /// have of what it lacks or has prepared. They have told it since the last loss of any of them, and since this slot's
+    /// head before has ended.
+    pub fn on_surveyed(
         &mut self,
-        from: Option<u16>,
-        message: Message<O>,
+        facts: &[Arc<Fact<O>>],
         state: &mut impl State<O>,
         out: &mut Vec<Output<O>>,
-    ) -> Option<Message<O>> {
-        if self.recovery.is_none() {
-            return Some(message);
+    ) {
+        for fact in facts {
+            self.learn(fact, out);
         }
-        let (round, message) = match message {
-            Message::Lost { round } => {
-                self.on_lost(from, round, out);
-                self.learn_loss(from, out);
-                return None;
-            }
-            Message::Told { recovers: true, .. } if self.learn_loss(from, out) => return None,
-            Message::Known { round, .. }
-            | Message::Redo { round, .. }
-            | Message::Over { round, .. }
-            | Message::Told { round, .. } => (round, message),
-            message => {
-                let recovery = self.recovery.as_mut()?;
-                recovery.held.push((from, message));
-                return None;
-            }
-        };
-        let recovery = self.recovery.as_mut()?;
-        // Of earlier questions, something may be missing.
-        let asked = recovery.asked.iter();
-        let mut asked = asked.filter(|(slot, of)| from == Some(**slot) && **of == round);
-        let from = asked.next().map(|(slot, _)| *slot)?;
-        if recovery.facts.entry(from).or_default().take(message) {
-            recovery.asked.remove(&from);
-            if recovery.asked.is_empty() {
-                self.recover(state, out);
-            }
-        }
-        None
-    }
-
-    fn recover(&mut self, state: &mut impl State<O>, out: &mut Vec<Output<O>>) {
-        let Some(recovery) = self.recovery.take() else {
-            return;
-        };
-        let facts = recovery.facts.into_values();
-        let all = facts.reduce(|mut all, facts| {
-            all.known.extend(facts.known);
-            all.redo.extend(facts.redo);
-            all.aborted.extend(facts.aborted);
-            all.over.extend(facts.over);
-            all
-        });
-        let all = all.unwrap_or_default();
-        for id in &all.aborted {
-            if let Some(Entry::Prepared { txn, .. }) = self.book.get(*id) {
-                self.abort(Arc::clone(txn), told::nothing(), out);
-            }
-        }
-        for txn in &all.known {
-            if !all.over.contains(&txn.id) && self.book.get(txn.id).is_none() {
-                self.know(txn, out);
-            }
-        }
-        for (id, said) in all.redo {
-            if let Some(Entry::Prepared { txn, .. }) = self.book.get(id) {
-                let txn = Arc::clone(txn);
-                let slot = self.book.slot();
-                let is_alone = |last: &Final| matches!(last.basis, Basis::Alone(_));
-                let known = self.finals.get(&id).cloned();
-                let known = known.filter(|known| !is_alone(known));
-                let mut last = known.unwrap_or(Final {
-                    after: Vec::new(),
-                    told: told::after(&said.told, |of| txn.is_after(of, slot)),
-                    ..said
-                });
-                if is_alone(&last) && txn.last() == slot {
-                    last.basis = Basis::Kept;
-                } else if is_alone(&last) {
-                    last.told = told::nothing();
-                }
-                last.after.extend(said.after);
-                self.learn_final(id, last);
-                self.redone.insert(id);
-            }
-        }
-        self.go_on_from_book(state, out);
-        let all = self.entries();
-        let peers: BTreeSet<u16> = all
-            .iter()
-            .flat_map(|(_, txn)| txn.slots().to_vec())
-            .collect();
         let slot = self.book.slot();
-        for peer in peers.into_iter().filter(|peer| *peer != slot) {
-            self.on_link(peer, out);
+        for (fact, at, ending) in facts.iter().flat_map(|fact| ends(fact, slot)) {
+            if fact.txn.is_after(slot, at) {
+                self.redo(&fact.txn, ending);
+            }
         }
-        for (from, message) in recovery.held {
-            self.on_message(from, message, state, out);
+        self.on_start(state, out);
+        let all = self.entries();
+        let slots = all.iter().flat_map(|(_, txn)| txn.slots().to_vec());
+        let peers: BTreeSet<u16> = slots.filter(|peer| *peer != slot).collect();
+        for peer in peers {
+            self.on_link(peer, out);
         }
         self.end_recovery(out);
     }
 
+    /// Aborts what was aborted, and prepares what it lacks.
+    fn learn(&mut self, fact: &Fact<O>, out: &mut Vec<Output<O>>) {
+        let (slot, txn) = (self.book.slot(), &fact.txn);
+        let is = |what: fn(&Stage) -> bool| fact.others(slot).any(|(_, stage)| what(stage));
+        let is_aborted = is(|stage| matches!(stage, Stage::Aborted));
+        let is_over = is_aborted || is(|stage| matches!(stage, Stage::Forgotten));
+        let is_known = fact.others(slot).any(|(at, stage)| match stage {
+            Stage::Passed => txn.is_after(at, slot),
+            Stage::Ended(_) => true,
+            Stage::Aborted | Stage::Forgotten => false,
+        });
+        match self.book.get(txn.id) {
+            Some(Entry::Prepared { txn, .. }) if is_aborted => {
+                self.abort(Arc::clone(txn), told::nothing(), out);
+            }
+            None if is_known && !is_over => self.know(txn, out),
+            _ => {}
+        }
+    }
+
+    /// An earlier slot has applied it, with this stamp.
+    fn redo(&mut self, txn: &Arc<Transaction<O>>, ending: &Ending) {
+        let (id, slot) = (txn.id, self.book.slot());
+        if !matches!(self.book.get(id), Some(Entry::Prepared { .. })) {
+            return;
+        }
+        let said = Final::from(ending);
+        let is_alone = |last: &Final| matches!(last.basis, Basis::Alone(_));
+        let known = self.finals.get(&id).cloned();
+        let known = known.filter(|known| !is_alone(known));
+        let mut last = known.unwrap_or(Final {
+            after: Vec::new(),
+            told: told::after(&said.told, |of| txn.is_after(of, slot)),
+            ..said
+        });
+        if is_alone(&last) && txn.last() == slot {
+            last.basis = Basis::Kept;
+        } else if is_alone(&last) {
+            last.told = told::nothing();
+        }
+        last.after.extend(said.after);
+        self.learn_final(id, last);
+        self.redone.insert(id);
+    }
+
     /// What was lost is here again once all is applied that was: another head before that has to ask for its stamps.
     pub(super) fn end_recovery(&mut self, out: &mut Vec<Output<O>>) {
-        if !self.book.is_lost() || self.recovery.is_some() {
+        if !self.book.is_lost() {
             return;
         }
         let book = &self.book;
@@ -367,17 +192,11 @@ impl<O: Operation> Head<O> {
     }
 }
 
-fn over<O>(round: u64, txn: TxnId, aborted: bool) -> Message<O> {
-    Message::Over {
-        round,
-        txn,
-        aborted,
-    }
-}
-
-fn known<O>(round: u64, txn: &Arc<Transaction<O>>) -> Message<O> {
-    Message::Known {
-        round,
-        txn: Arc::clone(txn),
-    }
+/// The ends of a transaction that other slots have told.
+fn ends<O>(fact: &Fact<O>, slot: u16) -> impl Iterator<Item = (&Fact<O>, u16, &Ending)> {
+    fact.others(slot)
+        .filter_map(move |(at, stage)| match stage {
+            Stage::Ended(ending) => Some((fact, at, ending)),
+            _ => None,
+        })
 }

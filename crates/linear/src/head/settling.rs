@@ -16,7 +16,7 @@ pub(super) struct First {
     after: Option<BTreeMap<TxnId, u16>>,
     /// Slots whose logs have it.
     safe: BTreeSet<u16>,
-    heard: bool,
+    pub(super) heard: bool,
 }
 
 /// What waits for a transaction to be settled.
@@ -42,7 +42,7 @@ pub(super) struct Settling {
     /// Applied transactions that are known to be settled.
     settled: BTreeSet<TxnId>,
     /// Ended transactions whose first slot this is.
-    firsts: BTreeMap<TxnId, First>,
+    pub(super) firsts: BTreeMap<TxnId, First>,
     /// By predecessor.
     waiters: BTreeMap<TxnId, BTreeSet<Waiter>>,
     /// By predecessor: the transactions that have it in `after`.
@@ -115,12 +115,10 @@ impl Settling {
         Some((all.into_iter().collect(), told::together(told, rest)))
     }
 
-    /// A node runs this start of it. True if that is new.
-    pub(super) fn learn_start(&mut self, node: u16, start: u64) -> bool {
+    /// A node runs this start of it.
+    pub(super) fn learn_start(&mut self, node: u16, start: u64) {
         let known = self.starts.entry(node).or_default();
-        let is_new = *known < start;
         *known = start.max(*known);
-        is_new
     }
 }
 

@@ -130,8 +130,7 @@ impl Slot {
         self.head = Head::new(Book::restore(self.no, entries));
         self.stored = Stored::of(self.head.book());
         let mut out = Vec::new();
-        self.head
-            .on_start(BTreeSet::new(), &mut self.keys, &mut out);
+        self.head.on_start(&mut self.keys, &mut out);
         self.put(out)
     }
 }
@@ -361,68 +360,4 @@ fn parts_of_one_key_are_one_part() {
         None,
         "two versions"
     );
-}
-
-#[test]
-fn an_answer_of_which_something_was_lost_does_not_end_a_recovery() {
-    let mut head: Head<Access> = Head::new(Book::new(2));
-    let (mut keys, mut out) = (Keys::default(), Vec::new());
-    head.on_loss(&mut out);
-    head.on_start(BTreeSet::from([1]), &mut keys, &mut out);
-    let known = |round| Message::Known {
-        round,
-        txn: writes(1, &[(1, b"a"), (2, b"a")]),
-    };
-    let told = |round| Message::Told {
-        round,
-        facts: 1,
-        recovers: false,
-    };
-    head.on_message(Some(1), told(1), &mut keys, &mut out);
-    assert!(head.is_recovering(), "a fact was lost");
-    assert_eq!(head.peers(), BTreeSet::from([1]), "it asks again");
-    head.on_link(1, &mut out);
-    // Of the answer to the first question.
-    head.on_message(Some(1), known(1), &mut keys, &mut out);
-    head.on_message(Some(1), told(2), &mut keys, &mut out);
-    assert!(head.is_recovering(), "a fact was lost");
-    head.on_link(1, &mut out);
-    head.on_message(Some(1), known(3), &mut keys, &mut out);
-    head.on_message(Some(1), told(3), &mut keys, &mut out);
-    assert!(!head.is_recovering() && head.holds(b"a"));
-}
-
-#[test]
-fn a_loss_of_another_slot_makes_earlier_answers_old() {
-    let mut head: Head<Access> = Head::new(Book::new(1));
-    let (mut keys, mut out) = (Keys::default(), Vec::new());
-    head.on_loss(&mut out);
-    head.on_start(BTreeSet::from([2, 3]), &mut keys, &mut out);
-    let told = |round, recovers| Message::Told {
-        round,
-        facts: 0,
-        recovers,
-    };
-    // The third slot has got it from the second one since, and that one has lost it.
-    head.on_message(Some(3), told(2, false), &mut keys, &mut out);
-    head.on_message(Some(2), told(1, true), &mut keys, &mut out);
-    assert!(head.is_recovering());
-    let asked = |out: &[Output<Access>], of, round| {
-        out.contains(&Output::Send(To::Slot(of), Message::Lost { round }))
-    };
-    assert!(asked(&out, 2, 3) && asked(&out, 3, 4), "{out:?}");
-    // That it does not know all is known then.
-    head.on_message(Some(2), told(3, true), &mut keys, &mut out);
-    let known = Message::Known {
-        round: 4,
-        txn: writes(1, &[(1, b"a"), (2, b"a"), (3, b"a")]),
-    };
-    head.on_message(Some(3), known, &mut keys, &mut out);
-    let told = Message::Told {
-        round: 4,
-        facts: 1,
-        recovers: false,
-    };
-    head.on_message(Some(3), told, &mut keys, &mut out);
-    assert!(!head.is_recovering() && head.holds(b"a"));
 }

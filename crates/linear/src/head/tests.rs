@@ -1,10 +1,13 @@
 //! Heads of three slots, driven by hand: what each puts out for one message.
 
-use super::driven::{self, id};
+use super::driven::{self, Sent, id};
 use super::{Later, State};
 use crate::told::nothing;
-use crate::{Message, Operation, Outcome, Pairs, Part, Record, Relation, Stamp, To, Transaction};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::{
+    At, Ending, Fact, Message, Operation, Outcome, Pairs, Part, Record, Relation, Stage, Stamp, To,
+    Transaction,
+};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Adds do not depend on one another, and everything else does.
@@ -317,41 +320,121 @@ fn an_origin_that_has_started_again_is_not_waited_for() {
     assert!(slot.head.book().is_empty());
 }
 
-#[test]
-fn a_slot_that_has_lost_something_gets_it_from_others() {
-    let mut last = Slot::new(2);
-    let lost = txn(1, &[1, 2], Op::Append);
-    let mut out = Vec::new();
-    last.head.on_loss(&mut out);
-    last.head
-        .on_start(BTreeSet::from([1]), &mut last.keys, &mut out);
-    assert_eq!(last.put(out), [(To::Slot(1), Message::Lost { round: 1 })]);
-    // A client's request waits until it is known what was lost.
-    let read = txn(2, &[2], Op::Read);
-    assert_eq!(last.take(None, forward(&read, 0)), []);
-    let redo = Message::Redo {
-        round: 1,
-        txn: Arc::clone(&lost),
-        stamp: stamp(5, 1),
+fn told(txn: &Arc<Transaction<Op>>, at: &[(u16, Stage)]) -> Arc<Fact<Op>> {
+    let txn = Arc::clone(txn);
+    let at = at.iter().map(|(slot, stage)| At {
+        slot: *slot,
+        stage: Some(stage.clone()),
+    });
+    let at = at.collect();
+    Arc::new(Fact { txn, at })
+}
+
+fn ended(time: u64, number: u64) -> Stage {
+    Stage::Ended(Ending {
+        stamp: stamp(time, number),
         after: Vec::new(),
         told: nothing(),
         alone: false,
-    };
-    assert_eq!(last.take(Some(1), redo), []);
-    last.take(
-        Some(1),
-        Message::Told {
-            round: 1,
-            facts: 1,
-            recovers: false,
-        },
-    );
-    assert_eq!(last.keys.version(b"k"), Some(stamp(6, 2)));
+    })
+}
+
+/// A slot that has lost all that it had, and what it sends when it has these facts.
+fn surveyed(no: u16, facts: &[Arc<Fact<Op>>]) -> (Slot, Sent<Op>) {
+    let mut slot = Slot::new(no);
+    let mut out = Vec::new();
+    slot.head.on_loss(&mut out);
+    slot.head.on_surveyed(facts, &mut slot.keys, &mut out);
+    let sent = slot.put(out);
+    (slot, sent)
+}
+
+#[test]
+fn a_slot_that_has_lost_something_gets_it_from_others() {
+    let lost = txn(1, &[1, 2], Op::Append);
+    let (mut last, _) = surveyed(2, &[told(&lost, &[(1, ended(5, 1))])]);
     assert!(!last.head.book().is_lost());
+    last.take(None, forward(&txn(2, &[2], Op::Read), 0));
+    assert_eq!(last.keys.version(b"k"), Some(stamp(6, 2)));
     let applied = |record: &Record<Op>| match record {
         Record::Applied { txn, .. } => Some(txn.id.number),
         _ => None,
     };
     let order: Vec<u64> = last.records.iter().filter_map(applied).collect();
     assert_eq!(order, [1, 2]);
+}
+
+#[test]
+fn what_later_slots_have_is_prepared_again_and_nothing_else() {
+    let passed = |at: u16| (at, Stage::Passed);
+    let of = |slots: &[u16]| txn(1, slots, Op::Append);
+    for (fact, is_known) in [
+        (told(&of(&[1, 2, 3]), &[passed(3)]), true),
+        (told(&of(&[1, 2, 3]), &[(3, ended(5, 1))]), true),
+        // It may not have come to this one.
+        (told(&of(&[1, 2, 3]), &[passed(1)]), false),
+        (told(&of(&[1, 2, 3]), &[passed(2)]), false),
+        (
+            told(&of(&[1, 2, 3]), &[passed(3), (1, Stage::Forgotten)]),
+            false,
+        ),
+        (
+            told(&of(&[1, 2, 3]), &[passed(3), (3, Stage::Aborted)]),
+            false,
+        ),
+        (told(&of(&[1, 2, 3]), &[]), false),
+    ] {
+        let (slot, _) = surveyed(2, &[Arc::clone(&fact)]);
+        let is = slot.head.book().get(id(1)).is_some();
+        assert_eq!(is, is_known, "{fact:?}");
+        assert_eq!(slot.head.holds(b"k"), is_known);
+        assert_eq!(slot.head.stage(id(1)), None, "it is not told on");
+        assert!(!slot.head.book().is_lost());
+    }
+}
+
+/// The mark stays until the stamps are used that others have told.
+#[test]
+fn what_was_applied_is_applied_in_its_place() {
+    let (first, second) = (txn(1, &[2, 3], Op::Append), txn(2, &[1, 2], Op::Append));
+    let facts = [
+        told(&first, &[(3, Stage::Passed)]),
+        told(&second, &[(1, ended(9, 2))]),
+    ];
+    let (mut slot, _) = surveyed(2, &facts);
+    assert!(slot.head.book().is_lost() && slot.keys.version(b"k").is_none());
+    let back = Message::Backward {
+        txn: id(1),
+        stamp: stamp(4, 1),
+        after: Vec::new(),
+        told: nothing(),
+    };
+    slot.take(Some(3), back);
+    assert!(!slot.head.book().is_lost());
+    assert_eq!(slot.keys.version(b"k"), Some(stamp(9, 2)));
+}
+
+#[test]
+fn a_slot_tells_how_far_a_transaction_has_come() {
+    let mut first = Slot::new(1);
+    let stage = |slot: &Slot, number| slot.head.stage(id(number)).map(|(_, at)| at);
+    let one = txn(1, &[1, 2], Op::Append);
+    first.take(None, forward(&one, 0));
+    first.take(None, forward(&txn(2, &[1, 2], Op::Append), 0));
+    assert_eq!(stage(&first, 1), Some(Stage::Passed));
+    assert_eq!(
+        stage(&first, 2),
+        Some(Stage::Passed),
+        "it waits, or is prepared"
+    );
+    assert_eq!(stage(&first, 3), None);
+    let mut last = Slot::new(2);
+    last.take(Some(1), forward(&one, 3));
+    assert!(matches!(stage(&last, 1), Some(Stage::Ended(of)) if of.stamp == stamp(3, 1)));
+    let undo = Message::Undo {
+        txn: id(2),
+        told: nothing(),
+    };
+    first.take(Some(2), undo);
+    assert_eq!(stage(&first, 2), Some(Stage::Aborted));
 }

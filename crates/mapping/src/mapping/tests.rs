@@ -176,6 +176,7 @@ fn a_learner_alone_never_follows_its_chain() {
         learner: Some(NodeNo(2)),
         born: 1,
         since: 4,
+        lost: 0,
         phase: Default::default(),
     };
     let after = |nos: &[u16]| {
@@ -226,6 +227,7 @@ fn phases_may_be_missed_but_not_undone() {
         learner: None,
         born: 1,
         since: 4,
+        lost: 0,
         phase,
     };
     let former = of(&[1, 2]);
@@ -251,6 +253,7 @@ fn a_slot_is_born_again_only_after_its_chain_was_halted() {
         learner: None,
         born: 1,
         since: 4,
+        lost: 0,
         phase: Phase::Acts,
     };
     let halted = acts.halted();
@@ -267,4 +270,38 @@ fn a_slot_is_born_again_only_after_its_chain_was_halted() {
     assert!(born(7).comes_after(&acts, 6).is_err());
     assert!(halted.comes_after(&born(7), 8).is_err());
     assert!(acts.follows(&born(3)).is_err());
+}
+
+/// Nodes act on it when they take up a chain of an epoch that they do not know.
+#[test]
+fn loss_is_noted_only_with_a_new_epoch() {
+    let acts = Chain {
+        members: Members::of(&[NodeNo(0), NodeNo(1)]).expect("two"),
+        learner: None,
+        born: 1,
+        since: 4,
+        lost: 2,
+        phase: Phase::Acts,
+    };
+    let lossy = |chain: Chain, lost| Chain { lost, ..chain };
+    assert!(acts.check().is_ok() && lossy(acts, 4).check().is_ok());
+    assert!(lossy(acts, 5).check().is_err());
+    let halted = acts.halted();
+    assert_eq!((halted.lost, halted.follows(&acts)), (2, Ok(())));
+    for lost in [3, 4] {
+        for before in [acts, halted] {
+            assert!(lossy(halted, lost).follows(&before).is_err());
+            assert!(lossy(halted, lost).comes_after(&before, 4).is_err());
+        }
+    }
+    // Older programs drop it.
+    assert_eq!(lossy(halted, 0).follows(&acts), Ok(()));
+    assert_eq!(lossy(acts, 0).comes_after(&acts, 5), Ok(()));
+    let later = Chain {
+        since: 6,
+        lost: 6,
+        ..acts
+    };
+    assert_eq!(later.follows(&halted), Ok(()));
+    assert_eq!(later.comes_after(&acts, 4), Ok(()), "halted meanwhile");
 }

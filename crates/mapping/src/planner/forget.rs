@@ -21,7 +21,7 @@ impl fmt::Display for Kept {
             Kept::Unknown => f.write_str("it is no member of the cluster"),
             Kept::OnlyCopies(slots) => write!(
                 f,
-                "it has the only copies of {slots} slots, whose keys would be lost: start it again"
+                "it has the only copies of {slots} slots, whose keys would be lost: start it again, or restart the others with cluster-accept-loss yes"
             ),
         }
     }

@@ -338,6 +338,7 @@ mod tests {
             learner: None,
             born: 1,
             since: 10,
+            lost: 0,
             phase: Phase::Halted { acted: 9 },
         };
         let reports = all.iter().map(|is| {

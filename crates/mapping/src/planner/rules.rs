@@ -1,6 +1,6 @@
 //! The rules that derive a chain of the next epoch from the present one.
 
-use super::held::{self, Presence, Verdict};
+use super::held::{self, Loss, Presence, Verdict};
 use super::seen::{Limits, Seen};
 use crate::chains::{Chain, Chains, MAX_CHAIN, Members, Phase};
 use crate::mapping::Mapping;
@@ -12,6 +12,8 @@ use std::ops::Range;
 /// Which members are away or have restarted.
 pub(super) struct MemberStates<'a> {
     seen: &'a Seen,
+    /// The epoch that is planned.
+    epoch: u64,
     /// Gone, or unfit.
     pub(super) away: BTreeSet<NodeNo>,
     /// Alive with a later incarnation than the mapping has.
@@ -49,9 +51,11 @@ impl Learning {
 }
 
 impl<'a> MemberStates<'a> {
+    /// Of the members of a mapping whose epoch is the one that is planned.
     pub(super) fn of(mapping: &Mapping, seen: &'a Seen) -> Self {
         let mut state = Self {
             seen,
+            epoch: mapping.epoch,
             away: BTreeSet::new(),
             restarted: BTreeMap::new(),
             unfit: BTreeSet::new(),
@@ -124,11 +128,18 @@ impl<'a> MemberStates<'a> {
     /// told that it has all of the slot, whatever its files have of it: so the slot is born again. It
     /// acts only after that member has confirmed, and so has heard of the birth.
     fn resume(&self, chain: &mut Chain, slot: u16, limits: &Limits) -> bool {
-        let (chosen, begins) = match self.verdict(chain, slot, limits) {
-            Verdict::Continues(no, _) => (no, false),
-            Verdict::Begins(no, _) => (no, !planted::is(Planted::NotBornAgain)),
+        let (chosen, begins, loss) = match self.verdict(chain, slot, limits) {
+            Verdict::Continues(no, loss) => (no, false, loss),
+            Verdict::Begins(no, loss) => (no, !planted::is(Planted::NotBornAgain), loss),
             Verdict::Waits(_) | Verdict::NoCopy => return false,
         };
+        // If it continued with loss and never acted since, the same writes are missing, and the node that
+        // goes on may be another one. A birth counts as acting, although a slot that is born again without
+        // loss has had no write since its birth.
+        let never_acted = chain.lost > chain.acted() || begins && chain.lost == chain.acted();
+        if loss != Loss::None || never_acted {
+            chain.lost = self.epoch;
+        }
         lose(chain, |no| no == chosen);
         if begins {
             let (former, acted) = (chain.former(), 0);

@@ -94,6 +94,10 @@ metrics! {
             => |f| f.replication.horizon_lag_us;
         rufous_replica_held_back_messages "Replication messages that wait for messages they depend on."
             => |f| f.replication.held_back;
+        rufous_replica_held_overflows_total "How often too many of a sender's messages waited, so that its state was compared."
+            => |f| f.replication.overflows;
+        rufous_replica_relayed_epochs_total "Epochs of nodes that are away which other nodes have sent on."
+            => |f| f.replication.relayed_epochs;
         rufous_replica_stamp_lead_microseconds "By how much stamps of lattice keys lead the wall clock of this node."
             => |f| f.replication.stamp_lead_us;
         rufous_replica_clock_ahead_microseconds "By how much the wall clock is ahead of the time that has passed since it was last followed."

@@ -87,6 +87,12 @@ fn quick_changes_of_the_setting_end_in_the_last_one() {
             crate::audit::wire::encode(&set, &mut bytes);
             client.send(&bytes).expect("sent");
             others.push(client);
+            // Connections of their own have no common order.
+            let value = |of: &str| Reply::Bulk(Some(of.as_bytes().to_vec()));
+            let shown = Reply::Array(Some(vec![value("appendonly"), value(setting)]));
+            node.until("the setting is shown", || {
+                node.run("CONFIG GET appendonly") == shown
+            });
             if round % 2 == 0 {
                 let reply = node.run("BGSAVE SCHEDULE");
                 assert!(matches!(reply, Reply::Status(_)), "{reply:?}");

@@ -130,6 +130,17 @@ impl Incoming {
         !self.held.is_empty()
     }
 
+    /// Has the sender begin another stream, with a comparison.
+    pub(super) fn restart(&mut self) {
+        let stream = self.stream;
+        *self = Self::default();
+        self.answer = Some(Peer::Taken {
+            stream,
+            next: 0,
+            is_new: true,
+        });
+    }
+
     fn on_hello(&mut self, stream: u64, next: u64) {
         if stream == self.stream {
             return self.answer(false);

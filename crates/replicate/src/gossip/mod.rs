@@ -14,9 +14,11 @@
 //! Pure, as the whole crate: inputs are the begin and end of sessions, the time, and messages; outputs are messages.
 //!
 //! - [`Gossip`]: one worker's part; `outgoing`, `incoming`: the two ends of a stream
+//! - `away`: nodes without a session, of which others are told what they had sent
 //! - `sums`: walks over all keys, for checksums and for repair
 //! - `bytes`: the encoding of messages between nodes
 
+mod away;
 mod bytes;
 mod incoming;
 #[cfg(test)]
@@ -26,7 +28,9 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
+use super::member::replica_of;
 use super::replicas::Replicas;
+use away::Away;
 use incoming::Incoming;
 use outgoing::Outgoing;
 use rufous_base::figures;
@@ -140,6 +144,7 @@ pub struct Gossip {
     outgoing: BTreeMap<u16, Outgoing>,
     incoming: BTreeMap<(u16, u16), Incoming>,
     up: BTreeSet<u16>,
+    away: Away,
     /// Nodes that may not return under these numbers.
     dropped: BTreeSet<u16>,
     /// Checksums of all local state being computed, and the streams that wait for them.
@@ -160,6 +165,7 @@ impl Gossip {
             outgoing: BTreeMap::new(),
             incoming: BTreeMap::new(),
             up: BTreeSet::new(),
+            away: Away::default(),
             dropped: BTreeSet::new(),
             pass: None,
             askers: Vec::new(),
@@ -307,6 +313,23 @@ impl Gossip {
         }
         let mut more = false;
         let nodes: Vec<u16> = self.outgoing.keys().copied().collect();
+        for from in replicas.overflowed() {
+            let mut all = self.incoming.iter_mut();
+            let is_its =
+                |(node, worker): (u16, u16)| replica_of(node, WorkerId(worker)) == Some(from);
+            if let Some((_, incoming)) = all.find(|(of, _)| is_its(**of)) {
+                incoming.restart();
+            }
+        }
+        let away = nodes.iter().filter(|node| !self.up.contains(node));
+        // Nothing else is sent on than changes with cuts.
+        let is_watched = away.clone().next().is_some() && placement.any_lattice(|of| of.cut);
+        let away = away.filter(|_| is_watched && !planted::is(Planted::RelayNotSent));
+        for node in self.away.look(now, away.copied()) {
+            for bytes in replicas.relay(node) {
+                self.tell(&bytes, false);
+            }
+        }
         for node in nodes {
             more |= self.go_on(now, node, (&mut *shard, placement), replicas);
         }
@@ -332,6 +355,7 @@ impl Gossip {
             let first = replicas.first_message(shard, placement.workers());
             outgoing.begin(stream, (&first, replicas.taken_over()), now);
             replicas.on_stream();
+            self.away.tell_again();
         } else if outgoing.has_to_say(replicas.taken_over()) {
             let first = replicas.first_message(shard, placement.workers());
             outgoing.say_forgotten(&first, replicas.taken_over());
@@ -397,6 +421,7 @@ impl Gossip {
     pub fn wake_us(&self) -> Option<u64> {
         let all = self.outgoing.values();
         all.filter_map(|outgoing| outgoing.wake_us(&self.limits))
+            .chain(self.away.wake_us())
             .min()
     }
 

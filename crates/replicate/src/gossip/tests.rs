@@ -1,30 +1,19 @@
 //! Streams of two nodes of one worker each.
 
+mod held;
 mod large;
 
 use super::{Differ, Gossip, Limits, Peer, Sent};
 use crate::replicas::{Replicas, To};
+use crate::testing::All;
 use rufous_base::{Now, WorkerId};
-use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::Writer;
 use rufous_store::keyspace::{Keyspace, Keyspaces, Regime};
 use rufous_store::placement::Placement;
-use rufous_store::shard::{ExpirySetting, Keyed, Keying, NewValue, Shard, told};
+use rufous_store::shard::{ExpirySetting, NewValue, Shard, told};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-#[derive(Debug)]
-struct All;
-
-impl Keying for All {
-    fn of(&self, _: &[u8]) -> Option<Keyed> {
-        Some(Keyed {
-            strings: Tag::Register,
-            is_shared: true,
-        })
-    }
-}
 
 pub(super) struct Node {
     number: u16,
@@ -433,8 +422,7 @@ fn a_stream_that_nobody_answers_for_is_named_again() {
     exchange(&mut nodes, 1..20, |_| true);
     exchange(&mut nodes, 20..100, |_| false);
     assert_eq!(nodes[1].get(at(100), b"k"), None);
-    let wake = nodes[0].gossip.wake_us();
-    assert_eq!(wake, Some(501_000));
+    assert_eq!(nodes[0].gossip.wake_us(), Some(501_000));
     exchange(&mut nodes, 501..560, |_| false);
     assert_eq!(nodes[1].get(at(560), b"k").as_deref(), Some(&b"one"[..]));
 }

@@ -1,26 +1,14 @@
 //! Writes of a worker that read the key here earlier.
 
 use super::{Outbox, Replicas};
+use crate::testing::All;
 use rufous_base::{Now, WorkerId};
-use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::Writer;
 use rufous_store::keyspace::{Keyspace, Keyspaces, Regime};
 use rufous_store::placement::Placement;
+use rufous_store::shard::Shard;
 use rufous_store::shard::strings;
-use rufous_store::shard::{Keyed, Keying, Shard};
 use std::sync::Arc;
-
-#[derive(Debug)]
-struct All;
-
-impl Keying for All {
-    fn of(&self, _: &[u8]) -> Option<Keyed> {
-        Some(Keyed {
-            strings: Tag::Register,
-            is_shared: true,
-        })
-    }
-}
 
 struct Node {
     replicas: Replicas,

@@ -2,6 +2,7 @@
 //! received.
 
 use super::Replicas;
+use super::inbox::{Lane, Message, Waiting};
 use crate::batch::{Batch, Body, Item, Items, Report};
 use crate::member;
 use rufous_base::Now;
@@ -11,7 +12,6 @@ use rufous_store::effect::NotAnEffect;
 use rufous_store::placement::Placement;
 use rufous_store::planted::{self, Planted};
 use rufous_store::shard::{Shard, merging, told};
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 impl Replicas {
@@ -31,6 +31,17 @@ impl Replicas {
             let node = member::node_of(batch.from);
             self.heard.meet(node, begin.workers as usize);
         }
+        if let Some(of) = batch.relayed().filter(|_| !is_here) {
+            if !self.heard.is_here(of.origin) {
+                self.relayed.receive(batch.from, of, bytes);
+            }
+            return Ok(());
+        }
+        match batch.body {
+            Body::Begin(_) => self.relayed.on_begin(batch.from),
+            Body::Report(_) => self.relayed.on_report(batch.from),
+            _ => {}
+        }
         let is_loose = matches!(batch.body, Body::Begin(_))
             || self.loose.contains(&batch.from)
             || self.heard.is_dropped(batch.from);
@@ -41,16 +52,39 @@ impl Replicas {
         let waits = matches!(batch.body, Body::Ordered { .. }) && !is_loose;
         let waits = waits && !planted::is(Planted::EpochInParts);
         let waits = waits || (is_here && batch.flushes > self.flushes);
-        if waits || self.inbox.contains_key(&batch.from) {
-            self.inbox.entry(batch.from).or_default().push_back(bytes);
+        let is_behind = self.inbox.get(&batch.from).is_some_and(|waiting| {
+            let lane = Lane::of(&batch.body);
+            lane.is_none_or(|lane| !waiting.lane(lane).is_empty())
+        });
+        if waits || is_behind {
+            let waiting = self.inbox.entry(batch.from).or_default();
+            waiting.put(&batch, &bytes);
             return self.release(now, (shard, placement));
         }
         self.apply(now, (&mut *shard, placement), &batch)?;
+        self.keep(&batch, &bytes, placement);
         // Other messages may have waited for this report.
-        if matches!(batch.body, Body::Report(_)) && !self.inbox.is_empty() {
+        let waits = !self.inbox.is_empty() || !self.relayed.is_empty();
+        if matches!(batch.body, Body::Report(_)) && waits {
             return self.release(now, (shard, placement));
         }
         Ok(())
+    }
+
+    /// Workers of other nodes of which too much waits here: their streams are to begin again.
+    pub fn overflowed(&mut self) -> Vec<u16> {
+        let heard = &self.heard;
+        let others = self.inbox.iter_mut();
+        let others = others.filter(|(from, _)| !heard.is_here(**from));
+        let all = others.filter_map(|(from, waiting)| waiting.overflows().then_some(*from));
+        let all: Vec<u16> = all.collect();
+        self.figures.overflows += all.len() as u64;
+        all
+    }
+
+    /// Workers whose messages wait for what they depend on.
+    pub fn senders_held_back(&self) -> impl Iterator<Item = u16> {
+        self.inbox.keys().copied()
     }
 
     /// Applies all waiting messages of a sender.
@@ -60,8 +94,11 @@ impl Replicas {
         (shard, placement): (&mut Shard, &Placement),
         from: u16,
     ) -> Result<(), NotAnEffect> {
-        for bytes in self.inbox.remove(&from).unwrap_or_default() {
-            self.apply(now, (&mut *shard, placement), &Batch::decode(&bytes)?)?;
+        let waiting = self.inbox.remove(&from).unwrap_or_default();
+        for Message { bytes, .. } in waiting.into_all() {
+            let batch = Batch::decode(&bytes)?;
+            self.apply(now, (&mut *shard, placement), &batch)?;
+            self.keep(&batch, &bytes, placement);
         }
         Ok(())
     }
@@ -87,50 +124,135 @@ impl Replicas {
         now: Now,
         (shard, placement): (&mut Shard, &Placement),
     ) -> Result<(), NotAnEffect> {
-        while let Some((from, ready)) = self.some_ready()? {
-            for _ in 0..ready {
-                let queue = self.inbox.get_mut(&from);
-                if let Some(bytes) = queue.and_then(VecDeque::pop_front) {
-                    self.apply(now, (&mut *shard, placement), &Batch::decode(&bytes)?)?;
+        let mut goes_on = true;
+        while std::mem::take(&mut goes_on) {
+            let senders: Vec<u16> = self.inbox.keys().copied().collect();
+            for from in senders {
+                while let Some(ready) = self.take_ready(from)? {
+                    goes_on = true;
+                    for Message { bytes, .. } in ready {
+                        let batch = Batch::decode(&bytes)?;
+                        self.apply(now, (&mut *shard, placement), &batch)?;
+                        self.keep(&batch, &bytes, placement);
+                    }
+                }
+                if self.inbox.get(&from).is_some_and(Waiting::is_empty) {
+                    self.inbox.remove(&from);
                 }
             }
-            if self.inbox.get(&from).is_some_and(VecDeque::is_empty) {
-                self.inbox.remove(&from);
-            }
+            goes_on |= self.apply_relayed(now, (&mut *shard, placement))?;
         }
         Ok(())
     }
 
-    /// The first sender with applicable messages, and their number.
-    fn some_ready(&self) -> Result<Option<(u16, usize)>, NotAnEffect> {
-        for (&from, queue) in &self.inbox {
-            match self.ready(from, queue)? {
-                0 => {}
-                ready => return Ok(Some((from, ready))),
+    /// Applies an epoch that others have sent on, if one can be. True if one was.
+    fn apply_relayed(
+        &mut self,
+        now: Now,
+        (shard, placement): (&mut Shard, &Placement),
+    ) -> Result<bool, NotAnEffect> {
+        let heard = &self.heard;
+        let sent = |origin| heard.sent(origin);
+        let covers = |origin, after: &[_]| heard.covers(origin, after);
+        let Some((origin, date, messages)) = self.relayed.take(sent, covers) else {
+            return Ok(false);
+        };
+        for bytes in messages {
+            let mut batch = Batch::decode(&bytes)?;
+            // It was made with what its own sender knew.
+            batch.from = origin;
+            if batch.newest > 0 {
+                self.apply(now, (&mut *shard, placement), &batch)?;
+            }
+        }
+        self.heard.hear_of(origin, date);
+        self.relay.on_relayed(origin, date);
+        self.figures.relayed_epochs += 1;
+        Ok(true)
+    }
+
+    /// Keeps changes of other nodes for the case that these go away.
+    fn keep(&mut self, batch: &Batch<'_>, bytes: &Arc<[u8]>, placement: &Placement) {
+        let from = batch.from;
+        let is_mine = usize::from(from) % placement.workers() == self.own.index();
+        if !is_mine || self.heard.is_here(from) {
+            return;
+        }
+        match &batch.body {
+            Body::Begin(_) => self.relay.on_begin(from),
+            Body::Ordered { after, .. } if !after.is_empty() => self.relay.on_changes(from, bytes),
+            Body::Report(report) => {
+                let heard = &self.heard;
+                self.relay
+                    .on_report((from, report.sent), || heard.horizon());
+            }
+            _ => {}
+        }
+    }
+
+    /// Messages for all other nodes with what a node had sent here that is away.
+    pub fn relay(&mut self, node: u16) -> Vec<Arc<[u8]>> {
+        let all = self.relay.of_node(node, self.replica, &self.heard);
+        // What is kept was decoded before.
+        let all = all.unwrap_or_default();
+        if !all.is_empty() {
+            // They are whole when a report follows.
+            self.start();
+        }
+        all
+    }
+
+    /// Messages of a sender that are to be applied now, together. A report comes before changes of the next epoch.
+    fn take_ready(&mut self, from: u16) -> Result<Option<Vec<Message>>, NotAnEffect> {
+        let Some(waiting) = self.inbox.get_mut(&from) else {
+            return Ok(None);
+        };
+        if let Some(report) = waiting.pop_report() {
+            return Ok(Some(vec![report]));
+        }
+        for lane in Lane::ALL {
+            let count = match self.inbox.get(&from) {
+                Some(waiting) => self.ready(from, waiting, lane)?,
+                None => 0,
+            };
+            if let Some(waiting) = self.inbox.get_mut(&from).filter(|_| count > 0) {
+                let all = (0..count).filter_map(|_| waiting.pop(lane));
+                return Ok(Some(all.collect()));
             }
         }
         Ok(None)
     }
 
-    /// The number of a sender's messages that can be applied now: messages that must be applied together only if all
-    /// of them up to a report have been received.
-    fn ready(&self, from: u16, queue: &VecDeque<Arc<[u8]>>) -> Result<usize, NotAnEffect> {
-        let is_here = self.heard.is_here(from);
-        let mut together = false;
-        for (at, bytes) in queue.iter().enumerate() {
-            let batch = Batch::decode(bytes)?;
-            if is_here && batch.flushes > self.flushes {
+    /// The number of a sender's messages in a lane that can be applied now: messages that must be applied together only
+    /// if all of them up to a report have been received.
+    fn ready(&self, from: u16, waiting: &Waiting, lane: Lane) -> Result<usize, NotAnEffect> {
+        let all = waiting.lane(lane);
+        let Some(first) = all.front() else {
+            return Ok(0);
+        };
+        let batch = Batch::decode(&first.bytes)?;
+        if self.heard.is_here(from) && batch.flushes > self.flushes {
+            return Ok(0);
+        }
+        if !matches!(batch.body, Body::Ordered { .. }) {
+            return Ok(1);
+        }
+        let Some(end) = waiting.end_of(first.number) else {
+            return Ok(0);
+        };
+        let epoch = all.iter().take_while(|message| message.number < end);
+        for message in epoch.clone() {
+            let batch = Batch::decode(&message.bytes)?;
+            let is_flushed = !self.heard.is_here(from) || batch.flushes <= self.flushes;
+            let is_covered = match &batch.body {
+                Body::Ordered { after, .. } => self.heard.covers(from, after),
+                _ => true,
+            };
+            if !is_flushed || !is_covered {
                 return Ok(0);
             }
-            match batch.body {
-                Body::Ordered { after, .. } if self.heard.covers(from, &after) => together = true,
-                Body::Ordered { .. } => return Ok(0),
-                Body::Report(_) => return Ok(at + 1),
-                _ if !together => return Ok(at + 1),
-                _ => {}
-            }
         }
-        Ok(0)
+        Ok(epoch.count())
     }
 
     fn apply(

@@ -2,6 +2,7 @@
 //! for operators and readiness checks.
 
 use super::status::{Alive, Status};
+use rufous_base::limits::SLOTS;
 use rufous_mapping::planner::Health;
 use rufous_mapping::{Mapping, Member, NodeId};
 use std::collections::BTreeSet;
@@ -22,7 +23,7 @@ struct Inner {
     made_of: (u64, Alive, bool, bool),
     /// Whether the coordinator has lost mappings that the node knows.
     went_back: bool,
-    /// All slots have had all their copies once, including those of this incarnation of the node.
+    /// All slots have had all their copies once and were served, including those of this incarnation of the node.
     was_whole: bool,
     /// The mapping has no member that is this node.
     is_out: bool,
@@ -123,7 +124,7 @@ impl About {
             let mut nodes = status.nodes.iter();
             nodes.any(|node| node.id == id && node.incarnation == own.incarnation && node.is_alive)
         });
-        inner.was_whole |= is_known && status.is_whole();
+        inner.was_whole |= is_known && status.serves_all();
         inner.is_out = is_out;
         inner.status = Some(Arc::new(status));
         inner.made_of = made_of;
@@ -139,7 +140,7 @@ impl About {
     }
 
     /// Why the node is not ready, if it is not: from its start until all slots have had all their
-    /// copies once, so that a rolling restart never stops the last copy. Not later: the loss of
+    /// copies once and were served, so that a rolling restart never stops the last copy. Not later: the loss of
     /// another node does not make this one less ready. While it serves no lattice key, its log cannot
     /// be written, or the others have removed it, it is not ready either.
     pub fn not_ready(&self) -> Option<String> {
@@ -156,13 +157,25 @@ impl About {
             }
             None if inner.went_back => Some(WENT_BACK.to_owned()),
             None => Some("no mapping of the cluster yet".to_owned()),
-            Some(status) => Some(status.lacks()),
+            Some(status) => Some(lacks(status)),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is missing until the node is ready.
+fn lacks(status: &Status) -> String {
+    if status.serves_all() {
+        return "this start of the node is not in the mapping yet".to_owned();
+    }
+    format!(
+        "{} slots have too few copies, and {} are not served",
+        status.slots_few,
+        SLOTS - status.slots_served
+    )
 }
 
 #[cfg(test)]
@@ -200,6 +213,12 @@ mod tests {
         about.see(&two, alive(&[1]), true);
         let why = about.not_ready().expect("not yet");
         assert!(why.contains("16384 slots have too few copies"), "{why}");
+        // Slots wait for what others have of their transactions.
+        let mut closed = alive(&[1, 2]);
+        closed.get_mut(&member(2).id).expect("there").1.unserved = 7;
+        about.see(&two, closed, true);
+        let why = about.not_ready().expect("not yet");
+        assert!(why.contains("7 are not served"), "{why}");
         about.see(&two, alive(&[1, 2]), true);
         assert_eq!(about.not_ready(), None);
         about.see(&two, alive(&[1]), true);

@@ -10,6 +10,7 @@ use rufous_cluster::reports::AboutCopies;
 use rufous_command::DataCommands;
 use rufous_kernel::Worker;
 use rufous_kernel::worker::Past;
+use rufous_wire::version::LETTERS;
 
 /// Tells what has changed.
 pub(super) fn tell(
@@ -51,6 +52,7 @@ pub(super) fn tell(
     let health = &links.common().health;
     health.unserved(worker.0, now.mono_us, unserved);
     kernel.on_ailing(health.ailing());
+    kernel.on_without(links.earlier(LETTERS).collect());
     let reports = &links.common().reports;
     reports.tell(worker.0, &kernel.learned());
     links.damage.on_look(worker, &kernel.broken_slots());

@@ -102,7 +102,7 @@ impl Front {
         } else if self.refuses_while_loading(spec) {
             self.shared.loading.failure()
         } else {
-            self.locator().refused_on_lattice(spec, args)?
+            self.locator().refused_on_lattice(id, args)?
         };
         self.kernel.stats_mut()[usize::from(id)].rejected += 1;
         Some(failure)
@@ -156,7 +156,7 @@ impl Front {
         let spec = self.table.spec(header.command);
         let failure = match self.refuses_while_loading(spec) {
             true => Some(self.shared.loading.failure()),
-            false => self.locator().refused_on_lattice(spec, &args),
+            false => self.locator().refused_on_lattice(header.command, &args),
         };
         if let Some(failure) = failure {
             return self.answer_failure(header, &failure, fx);

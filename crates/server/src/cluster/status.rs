@@ -62,7 +62,7 @@ pub struct Node {
     pub wire_oldest: Option<u16>,
     pub wire_newest: Option<u16>,
     pub wire_used: Option<u16>,
-    /// Slots that it is the head of, has a copy of, and learns.
+    /// Slots that it is the head of, has a copy of that may still be needed, and learns.
     pub slots: usize,
     pub copies: usize,
     pub learns: usize,
@@ -86,10 +86,10 @@ impl Status {
         for (range, chain) in mapping.chains.ranges() {
             let slots = range.len();
             let mut there = 0;
-            for no in chain.members.iter() {
-                if let Some(node) = nodes.get_mut(no) {
+            for no in chain.holders() {
+                if let Some(node) = nodes.get_mut(&no) {
                     node.copies += slots;
-                    there += usize::from(node.is_fit() && !chain.is_halted());
+                    there += usize::from(node.is_fit() && !chain.is_idle(no));
                 }
             }
             let is_served = chain.head().is_some()
@@ -136,22 +136,12 @@ impl Status {
     /// known without the coordinator.
     pub fn is_well(&self) -> bool {
         let waits = |node: &Node| node.is_alive && node.waits.is_some();
-        self.is_current
-            && self.is_whole()
-            && self.slots_served == SLOTS
-            && !self.nodes.iter().any(waits)
+        self.is_current && self.serves_all() && !self.nodes.iter().any(waits)
     }
 
-    /// Which copies are missing.
-    pub fn lacks(&self) -> String {
-        if self.is_whole() {
-            return "this start of the node is not in the mapping yet".to_owned();
-        }
-        format!(
-            "{} slots have too few copies, and {} are not served",
-            self.slots_few,
-            SLOTS - self.slots_served
-        )
+    /// Whether every slot has all its copies and is served.
+    pub fn serves_all(&self) -> bool {
+        self.is_whole() && self.slots_served == SLOTS
     }
 
     /// A line for each figure and for each node.

@@ -322,7 +322,10 @@ impl Front {
                 return refused;
             }
         }
-        self.locator().refused_on_lattice(routed.spec, routed.args)
+        match routed.request.what {
+            What::Command(id) => self.locator().refused_on_lattice(id, routed.args),
+            _ => None,
+        }
     }
 
     /// Notes what the reply to a request waits for, where some wait for copies and others for the log. `is_more`: the

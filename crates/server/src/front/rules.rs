@@ -5,31 +5,18 @@ use super::request::Request;
 use crate::cluster::way::Locator;
 use crate::command::Dispatch;
 use rufous_base::{Args, Until};
-use rufous_command::{DataCommands, Failure, Flags, Group, Spec, lattice};
+use rufous_command::{DataCommands, Failure, Flags, Group};
 use rufous_kernel::{Batch, Program};
 
 impl Locator<'_> {
     /// Why a request cannot run on its keys, if some of them are lattice keys.
     #[inline]
-    pub(crate) fn refused_on_lattice(&self, spec: &Spec, args: &Args<'_>) -> Option<Failure> {
-        if !spec.flags.has(Flags::WRITE) || !self.kernel.placement().has_lattice() {
+    pub(crate) fn refused_on_lattice(&self, id: u16, args: &Args<'_>) -> Option<Failure> {
+        let placement = self.kernel.placement();
+        if !placement.has_lattice() {
             return None;
         }
-        self.look_for_refusal(spec, args)
-    }
-
-    #[cold]
-    fn look_for_refusal(&self, spec: &Spec, args: &Args<'_>) -> Option<Failure> {
-        let placement = self.kernel.placement();
-        let mut keys = Vec::new();
-        spec.keys.find(args, 0, &mut keys);
-        let found = |key: &[u8]| {
-            placement.lattice(key).map(|found| lattice::Found {
-                name: found.name.to_string(),
-                is_causal: found.level.keeps_siblings(),
-            })
-        };
-        lattice::refusal(spec, args, &keys, found)
+        DataCommands::refused_on_lattice(id, args, placement)
     }
 
     /// What the reply to a request waits for. A reply about lattice keys alone, or about no data, does

@@ -9,6 +9,7 @@ use super::db::Db;
 use super::types::{Any, Key, Value};
 use crate::books::{BookId, entry_of_name};
 use rufous_base::limits::BOOKS;
+use std::collections::BTreeSet;
 
 fn bytes_of(any: Any<'_>) -> &[u8] {
     any.string().map_or(&[], Value::bytes)
@@ -36,6 +37,14 @@ impl<'a> Books<'a> {
             let (slot, id) = entry_of_name(item.key)?;
             Some((slot, id, bytes_of(item.value)))
         })
+    }
+
+    /// Slots with entries.
+    pub(super) fn slots(self) -> BTreeSet<u16> {
+        match self.0.census.slots() {
+            Some(slots) => slots.with_strict().collect(),
+            None => self.iter().map(|(slot, ..)| slot).collect(),
+        }
     }
 
     /// Number of entries of a slot.

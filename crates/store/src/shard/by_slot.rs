@@ -61,6 +61,13 @@ impl BySlot {
         counts.map_or(0, |counts| counts.keys as usize)
     }
 
+    /// Slots with strict keys.
+    pub(super) fn with_strict(&self) -> impl Iterator<Item = u16> {
+        let all = self.strict.0.iter().enumerate();
+        let some = all.filter(|(_, counts)| counts.keys > 0);
+        some.map(|(slot, _)| slot as u16)
+    }
+
     /// Strict keys of the slots that satisfy `has`.
     pub(super) fn strict(&self, has: impl Fn(u16) -> bool) -> Counts {
         self.strict.sum(has)

@@ -11,6 +11,7 @@ use rufous_base::Now;
 use rufous_base::rng::Rng;
 use rufous_base::slot::slot_of;
 use rufous_datatype::object::{Registered, Tag};
+use std::collections::BTreeSet;
 
 impl Shard {
     /// A stamp with this time, in microseconds, was issued or observed.
@@ -249,6 +250,11 @@ impl Shard {
     /// change meanwhile.
     pub fn books(&self) -> impl Iterator<Item = (u16, BookId, &[u8])> {
         Books::new(&self.data).iter()
+    }
+
+    /// Slots with entries, whichever nodes answer for them: as [`Self::books_in`].
+    pub fn slots_with_books(&self) -> BTreeSet<u16> {
+        Books::new(&self.data).slots()
     }
 
     /// Number of entries of a slot, whichever node answers for it. It is kept on a node of a cluster; elsewhere it is

@@ -240,6 +240,9 @@ fn a_mapping_is_whole() {
     );
     let workers = "a member has an invalid number of workers";
     mapping(workers, |m| m.members[2].workers = 257);
+    mapping("a chain continued with loss later than it exists", |m| {
+        m.chains[0].lost = m.chains[0].since + 1;
+    });
     mapping("a chain names a node that is no member", |m| {
         m.chains[0].learner = Some(9);
     });
@@ -261,7 +264,7 @@ fn mappings_and_messages_of_chains_come_back_as_they_were() {
     };
     let old = rufous_mapping::Mapping::try_from(&old).expect("sound");
     assert!(old.members.values().all(|member| member.workers == 1));
-    for name in ["mapping-waiting", "mapping-born"] {
+    for name in ["mapping-waiting", "mapping-born", "mapping-lossy"] {
         let Some(Body::Mapping(wire)) = golden(name).body else {
             panic!("a mapping");
         };

@@ -260,6 +260,11 @@ impl Disk {
         }
     }
 
+    /// Whether all that was written would outlive the power.
+    pub fn is_synced(&self) -> bool {
+        self.names.are_synced()
+    }
+
     /// Changes a bit of some file, or near the end of a log; says where.
     pub fn flip(&mut self, last: bool, probes: &mut Probes) -> Option<String> {
         if last {

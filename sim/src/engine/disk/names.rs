@@ -53,6 +53,12 @@ impl Names {
         self.files.iter_mut()
     }
 
+    /// Whether the contents of all files are.
+    pub(super) fn are_synced(&self) -> bool {
+        let mut files = self.live.values();
+        files.all(|file| self.files[*file].is_synced())
+    }
+
     pub(super) fn list(&self) -> impl Iterator<Item = (&str, usize)> {
         self.contents().map(|(name, bytes)| (name, bytes.len()))
     }

@@ -5,10 +5,40 @@ use super::{Event, Node, Session, World, pair};
 use crate::engine::Fault;
 use crate::gossip::plan::Mode;
 use rufous_kernel::replicate::gossip::Peer;
+use rufous_kernel::replicate::member::node_of;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// How long a node is away that others are looked at without.
+const AWAY_US: u64 = 4_000_000;
+
 impl World {
+    /// Something breaks now and then.
+    pub(super) fn misfortune(&mut self) {
+        let count = self.nodes.len();
+        if self.plan.has_partings() && self.left == self.plan.operations / 2 {
+            let at = self.random.index(count);
+            self.after(1, Event::Part(at));
+        }
+        if self.random.chance(self.plan.breaks) {
+            let a = self.random.index(count);
+            let b = (a + 1 + self.random.index(count - 1)) % count;
+            self.after(1, Event::Break(a, b));
+        }
+        if self.random.chance(self.plan.crashes) {
+            let at = self.random.index(count);
+            self.after(1, Event::Crash(at));
+        }
+        if self.random.chance(self.plan.drops) {
+            let at = self.random.index(count);
+            self.after(1, Event::Drop(at));
+        }
+        if self.plan.saves > 0.0 && self.random.chance(self.plan.saves) {
+            let at = self.random.index(count);
+            self.begin_save(at);
+        }
+    }
+
     pub(super) fn disconnect(&mut self, a: usize, b: usize) {
         if self.sessions.remove(&pair(a, b)).is_none() {
             return;
@@ -104,6 +134,40 @@ impl World {
         for other in (0..self.nodes.len()).filter(|&other| other != at) {
             let after = self.random.between(1, self.plan.away_us.min(20_000));
             self.after(after, Event::Connect(at, other));
+        }
+    }
+
+    pub(super) fn on_part(&mut self, at: usize) {
+        if !self.nodes.iter().all(|node| node.serves) {
+            return;
+        }
+        self.note(at, format_args!("goes away"));
+        self.stop(at);
+        self.after(AWAY_US - AWAY_US / 8, Event::Look(at));
+        self.after(AWAY_US, Event::Start(at));
+    }
+
+    /// What the others have sent since must not wait for the node that is away.
+    pub(super) fn on_look(&mut self, at: usize) {
+        let others: Vec<usize> = (0..self.nodes.len()).filter(|other| *other != at).collect();
+        let mut pairs = others.iter().flat_map(|a| others.iter().map(|b| (*a, *b)));
+        let is_whole = pairs.all(|(a, b)| a == b || self.sessions.contains_key(&pair(a, b)));
+        let all_serve = others.iter().all(|other| self.nodes[*other].serves);
+        if self.left > 0 || self.nodes[at].is_running || !is_whole || !all_serve {
+            return;
+        }
+        self.engine.reach("parted");
+        let seats = others.iter().flat_map(|other| &self.nodes[*other].seats);
+        let is_other = |from: &u16| node_of(*from) != self.nodes[at].number;
+        let mut held = seats.flat_map(|seat| {
+            let own = seat.replicas.replica();
+            let from = seat.replicas.senders_held_back().filter(is_other);
+            from.map(move |from| (own, from))
+        });
+        if let Some((own, from)) = held.next() {
+            let what =
+                format!("replica {own} holds back what {from} has sent, while node {at} is away");
+            self.engine.fail(what);
         }
     }
 

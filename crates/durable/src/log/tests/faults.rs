@@ -57,6 +57,35 @@ fn no_room_for_a_whole_segment_is_no_reason_to_stop() {
 }
 
 #[test]
+fn a_closed_log_makes_no_segment() {
+    let mut bench = Bench::new(1, Fsync::Always);
+    frames(&mut bench, 5);
+    let step = |bench: &mut Bench| {
+        let done = bench.disk.step().expect("a request");
+        let _ = bench.log.on_done(bench.now, done);
+        bench.poll();
+    };
+    while bench.disk.waiting(Lane::Bulk) == 0 {
+        bench.append(40);
+        bench.poll();
+        step(&mut bench);
+    }
+    bench.disk.full = true;
+    while bench.log.wake_at_us().is_none() {
+        step(&mut bench);
+    }
+    bench.disk.full = false;
+    bench.log.close();
+    bench.rest();
+    assert!(bench.log.is_closed());
+    assert_eq!(bench.log.wake_at_us(), None);
+    let files = bench.disk.files.len();
+    bench.now.mono_us += 5 * SECOND_US;
+    bench.rest();
+    assert_eq!(bench.disk.files.len(), files);
+}
+
+#[test]
 fn with_always_a_failed_sync_costs_a_segment_and_no_frame() {
     let mut bench = Bench::new(1, Fsync::Always);
     frames(&mut bench, 5);

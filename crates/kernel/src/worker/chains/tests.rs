@@ -62,6 +62,7 @@ pub(in crate::worker) fn mapping(
             learner: learner.map(NodeNo),
             born: 1,
             since,
+            lost: 0,
             phase: Default::default(),
         }
     };

@@ -43,10 +43,15 @@ impl Again {
 
     /// Whether it is time to look. The next time is later.
     pub(super) fn is_due(&mut self, now: Now) -> bool {
+        self.is_due_after(now, AGAIN_US)
+    }
+
+    /// The same, with this pause.
+    pub(super) fn is_due_after(&mut self, now: Now, pause_us: u64) -> bool {
         if now.mono_us < self.look_us {
             return false;
         }
-        self.look_us = now.mono_us + AGAIN_US;
+        self.look_us = now.mono_us + pause_us;
         true
     }
 

@@ -24,7 +24,9 @@ rufous_base::figures! {
         waiting("cluster_transactions_waiting", "rufous_cluster_transactions_waiting"):
             "Those of them without an outcome yet.";
         prepared("cluster_transactions_open", "rufous_cluster_transactions_open"):
-            "Transactions that slots of this node have not forgotten yet.";
+            "Transactions that slots of this node have not forgotten yet: with appendfsync everysec for some seconds after their ends, until logs are synced.";
+        recovering("cluster_slots_recovering", "rufous_cluster_slots_recovering"):
+            "Slots of this node that may have lost the ends of their logs, and are closed until they have asked all others what they lack.";
         ahead("cluster_transactions_ahead", "rufous_cluster_transactions_ahead_total"):
             "Times that a slot of this node has prepared a transaction together with the slot before, ahead of its message.";
         shared("cluster_transactions_beside", "rufous_cluster_transactions_beside_total"):

@@ -4,7 +4,8 @@ use super::typing::KeyOp;
 use rufous_base::limits::SLOTS;
 use rufous_chain::Peer;
 use rufous_linear::codec::Coded;
-use rufous_linear::{Message, Predecessor, TxnId};
+use rufous_linear::{At, Found, Message, Predecessor, Stage, Transaction, TxnId};
+use std::sync::Arc;
 
 /// The bits of a transaction's number that name the worker it came from.
 pub(super) const WORKER_BITS: u32 = 10;
@@ -55,15 +56,26 @@ pub struct Posted {
     pub letter: Letter,
 }
 
-/// Whether all slots in a message exist.
+/// Whether all slots in a message exist, and a transaction is the one that it is about.
 fn has_slots(message: &Message<KeyOp>) -> bool {
     let are = |slots: &[u16]| slots.iter().all(|slot| usize::from(*slot) < SLOTS);
     let firsts = |after: &[Predecessor]| after.iter().all(|one| usize::from(one.first) < SLOTS);
+    let are_found = |found: &[Found]| found.iter().all(|one| are(&one.of) && are(&one.at));
     match message {
-        Message::Forward { txn, .. } | Message::Known { txn, .. } => are(txn.slots()),
-        Message::Redo { txn, after, .. } => are(txn.slots()) && firsts(after),
+        Message::Forward { txn, .. } => are(txn.slots()),
         Message::Backward { after, .. } => firsts(after),
         Message::Forget { slots, .. } => are(slots),
+        Message::Survey { slots, .. } => are(slots),
+        Message::Surveyed { covers, found, .. } => are(covers) && are_found(found),
+        Message::Recall { found, .. } => are_found(found),
+        Message::Recalled { id, txn, at, .. } => {
+            let stage = |at: &At| match &at.stage {
+                Some(Stage::Ended(ending)) => firsts(&ending.after),
+                _ => true,
+            };
+            let is_it = |txn: &Arc<Transaction<KeyOp>>| txn.id == *id && are(txn.slots());
+            txn.as_ref().is_none_or(is_it) && at.iter().all(|at| are(&[at.slot]) && stage(at))
+        }
         _ => true,
     }
 }

@@ -1,10 +1,13 @@
 //! The worker's part in linear transactions: letters are posted and read, and heads act on the worker's keys.
 
 use super::again::At;
+use super::entries::{name_of, unmark_loss};
 use super::keys::Keys;
 use super::letter::{Letter, Place, Posted, txn_of, worker_of};
+use super::losses::Losses;
+use super::starting::Starts;
 use super::typing::KeyOp;
-use super::{Seat, is_from, name_of};
+use super::{Seat, is_from};
 use crate::body::without_changes;
 use crate::planted::{self, Planted};
 use crate::program::Program;
@@ -15,7 +18,7 @@ use rufous_chain::Peer;
 use rufous_linear::stored::Write;
 use rufous_linear::{Head, Message, Outcome, Output, Record, To, TxnId};
 use rufous_mapping::{Mapping, NodeNo};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) type Outputs = Vec<Output<KeyOp>>;
@@ -124,7 +127,7 @@ impl<P: Program> Heads<'_, P> {
             if let Some((from, letter)) = self.worker.linear.inbox.pop_front() {
                 self.read(now, from, letter);
             } else if std::mem::take(&mut self.worker.linear.is_freed) {
-                let slots: Vec<u16> = self.worker.linear.seats.keys().copied().collect();
+                let slots: Vec<u16> = self.worker.linear.queued.iter().copied().collect();
                 for slot in slots {
                     self.at_seat(now, slot, |head, keys, out| head.on_free(keys, out));
                 }
@@ -151,6 +154,13 @@ impl<P: Program> Heads<'_, P> {
                     self.on_values(now, (txn, slot), (seen, told));
                 }
             }
+            (
+                Place::Slot { .. },
+                message @ (Message::Survey { .. }
+                | Message::Surveyed { .. }
+                | Message::Recall { .. }
+                | Message::Recalled { .. }),
+            ) => self.on_of_survey(now, (letter.from, letter.to), message),
             (Place::Slot { slot, .. }, mut message) => {
                 if let Some(txn) = message.brought() {
                     *txn = self.worker.linear.typed::<P>(now, txn);
@@ -161,6 +171,19 @@ impl<P: Program> Heads<'_, P> {
             }
             (Place::Origin, message) => self.on_outcome(now, from, message),
         }
+    }
+
+    /// A question of a survey, or an answer.
+    fn on_of_survey(&mut self, now: Now, ends: (Place, Place), mut message: Message<KeyOp>) {
+        if let Some(txn) = message.brought() {
+            *txn = self.worker.linear.typed::<P>(now, txn);
+        }
+        let heads = Heads {
+            worker: self.worker,
+        };
+        Losses(heads).on_message(now, ends, message);
+        let worker = &mut *self.worker;
+        Starts(Heads { worker }).start(now);
     }
 
     /// Whether sender and receiver are what the sender took them for.
@@ -198,7 +221,7 @@ impl<P: Program> Heads<'_, P> {
 /// Heads.
 impl<P: Program> Heads<'_, P> {
     /// Lets the head of a slot act, and then those of other slots here that need not wait for its messages.
-    fn at_seat(
+    pub(super) fn at_seat(
         &mut self,
         now: Now,
         slot: u16,
@@ -232,10 +255,14 @@ impl<P: Program> Heads<'_, P> {
         let Some(since) = takes.and_then(|chains| chains.takes_since(now, slot)) else {
             return false;
         };
-        let mut seat = self
-            .worker
-            .linear
-            .take_seat::<P>(now, (slot, since), &self.worker.shard);
+        if self.worker.linear.awaits_survey(slot) {
+            return false;
+        }
+        if self.worker.linear.open.contains(&slot) {
+            let worker = &mut *self.worker;
+            Starts(Heads { worker }).make(now, slot, since);
+        }
+        let mut seat = self.worker.linear.take_seat(slot, since);
         let mut out = Vec::new();
         if !seat.is_started {
             self.start_seat(now, &mut seat, &mut out);
@@ -247,30 +274,16 @@ impl<P: Program> Heads<'_, P> {
         };
         act(&mut seat.head, &mut keys, &mut out);
         self.worker.linear.figures.shared += seat.head.take_shared();
-        let records = out.iter().filter_map(|output| match output {
-            Output::Record(record) => Some(record),
-            _ => None,
-        });
-        let mut has_ended = false;
-        for record in records {
-            let is_ahead = matches!(record, Record::Prepared { max: None, .. });
-            self.worker.linear.figures.ahead += u64::from(is_ahead);
-            has_ended |= !matches!(record, Record::Prepared { .. });
-            if let Some(id) = record.txn() {
-                let write = seat.stored.on_change(id, seat.head.book().get(id));
-                self.keep_entry(now, (slot, id), write);
-            }
-        }
+        let has_ended = self.keep(now, slot, &mut seat, &out);
         let from = Place::Slot {
             slot,
             since: seat.since,
         };
-        if !seat.head.is_idle() {
-            self.worker.linear.seats.insert(slot, seat);
-        }
+        self.worker.linear.put_seat(slot, seat);
         for output in out {
-            let (to, message) = match output {
-                Output::Send(to, message) | Output::SendSynced(to, message) => (to, message),
+            let (to, message, is_synced) = match output {
+                Output::Send(to, message) => (to, message, true),
+                Output::SendSynced(to, message) => (to, message, false),
                 Output::Beside(slot, ahead) => {
                     self.worker.linear.beside.push_back((slot, ahead));
                     continue;
@@ -282,27 +295,76 @@ impl<P: Program> Heads<'_, P> {
                     self.post(letter);
                     continue;
                 }
-                let post = Between::Post(Box::new(letter));
-                self.worker
-                    .send_after(now, &[slot], self.worker.id, (Until::Logged, post));
+                if !is_synced && self.worker.awaits_sync() {
+                    let position = self.worker.position();
+                    self.worker.linear.unsynced.push(position, slot, letter);
+                    continue;
+                }
+                self.post_after(now, &[slot], letter);
             }
         }
         has_ended
+    }
+
+    /// Keeps what a head has recorded. True if it has let go of keys.
+    fn keep(&mut self, now: Now, slot: u16, seat: &mut Seat, out: &Outputs) -> bool {
+        let records = out.iter().filter_map(|output| match output {
+            Output::Record(record) => Some(record),
+            _ => None,
+        });
+        let mut has_ended = false;
+        for record in records {
+            let is_ahead = matches!(record, Record::Prepared { max: None, .. });
+            self.worker.linear.figures.ahead += u64::from(is_ahead);
+            has_ended |= !matches!(record, Record::Prepared { .. });
+            if matches!(record, Record::Recovered) {
+                self.worker.linear.lossy.remove(&slot);
+                unmark_loss(slot, &mut self.worker.shard, now);
+            }
+            if let Some(id) = record.txn() {
+                let write = seat.stored.on_change(id, seat.head.book().get(id));
+                self.keep_entry(now, (slot, id), write);
+            }
+        }
+        has_ended
+    }
+
+    /// Sends a letter of a slot when copies and the log have what was written so far.
+    pub(super) fn post_after(&mut self, now: Now, slots: &[u16], letter: Letter) {
+        let post = Between::Post(Box::new(letter));
+        let own = self.worker.id;
+        self.worker
+            .send_after(now, slots, own, (Until::Logged, post));
+    }
+
+    /// The log has been synced further.
+    #[inline]
+    pub(in crate::worker) fn on_synced(&mut self, now: Now) {
+        while let Some((slot, letter)) = {
+            let synced = self.worker.commit.synced();
+            self.worker.linear.unsynced.pop(synced)
+        } {
+            self.post_after(now, &[slot], letter);
+        }
     }
 
     /// A head goes on from the book of the one before it.
     fn start_seat(&mut self, now: Now, seat: &mut Seat, out: &mut Outputs) {
         seat.is_started = true;
         let head = &mut seat.head;
-        // No slot is told that it may have lost something: none is to be asked.
-        let others = BTreeSet::new();
+        let slot = head.book().slot();
+        self.worker.linear.pending.remove(&slot);
+        let facts = self.worker.linear.survey.take(slot);
         let since = seat.since;
         let mut keys = Keys {
             worker: self.worker,
             now,
             since,
         };
-        head.on_start(others, &mut keys, out);
+        match facts.filter(|_| head.book().is_lost()) {
+            Some(facts) => head.on_surveyed(&facts, &mut keys, out),
+            None => head.on_start(&mut keys, out),
+        }
         let starts = self.starts();
         for (node, _) in head.origins() {
             let start = starts.get(&node).copied().unwrap_or(u64::MAX);
@@ -361,7 +423,13 @@ impl<P: Program> Heads<'_, P> {
             return;
         }
         let starts = self.starts();
-        let mut stuck = self.worker.linear.due(now);
+        self.on_synced(now);
+        Losses(Heads {
+            worker: self.worker,
+        })
+        .look_after(now);
+        let awaits_sync = self.worker.awaits_sync();
+        let mut stuck = self.worker.linear.due(now, awaits_sync);
         if planted::is(Planted::LettersNotRepeated) {
             stuck.clear();
         }
@@ -382,30 +450,6 @@ impl<P: Program> Heads<'_, P> {
                 At::Client(id) => self.send_client_again(id),
             }
         }
-        self.read_letters(now);
-    }
-
-    /// Lets heads begin whose slots this node answers for by now.
-    pub(in crate::worker) fn start(&mut self, now: Now) {
-        let may_start = self.worker.linear.pending().len() > 0;
-        let Some(chains) = self.worker.chains.as_ref().filter(|_| may_start) else {
-            return;
-        };
-        let due = self
-            .worker
-            .linear
-            .pending()
-            .filter_map(|slot| Some((slot, chains.takes_since(now, slot)?)));
-        let due: BTreeMap<u16, u64> = due.collect();
-        if due.is_empty() {
-            return;
-        }
-        let (linear, shard) = (&mut self.worker.linear, &self.worker.shard);
-        linear.load::<P>(now, &due, shard);
-        for slot in due.into_keys() {
-            self.at_seat(now, slot, |_, _, _| {});
-        }
-        self.worker.run_parked_for(now);
         self.read_letters(now);
     }
 }

@@ -1,7 +1,9 @@
 //! Workers of two nodes, driven by hand: the test carries their letters.
 
+mod losses;
 mod reads;
 mod shared;
+mod starting;
 mod stops;
 
 use super::again::{AGAIN_LAST_US, AGAIN_US};

@@ -139,6 +139,7 @@ fn a_slot_without_any_copy_is_born_again_at_a_member_that_confirms() {
         let next = next(&halted, &world.seen, &world.limits).expect("it is decided");
         let chain = *next.chains.of(0);
         assert_eq!((chain.born, chain.acted()), (next.epoch, next.epoch));
+        assert_eq!((before.lost, chain.lost), (0, next.epoch));
         assert_eq!(chain.members.len(), 1);
         // Only then the node has certainly heard of the birth.
         assert!(matches!(chain.phase, Phase::Confirms { .. }));
@@ -204,4 +205,91 @@ fn an_emptied_folder_is_told_until_a_start_with_all_copies() {
     start(&mut world, 4);
     world.settle();
     assert_eq!(folder(&world), Folder::After(3));
+}
+
+impl World {
+    /// Both nodes stop and come back, and report what `copy` has of a halted chain; `may_lack`: their
+    /// logs may lack their last writes. Returns the chain that continues.
+    fn restart_both(
+        &mut self,
+        incarnation: u64,
+        may_lack: bool,
+        copy: impl Fn(&Chain) -> Copy,
+    ) -> Chain {
+        (0..2).for_each(|n| self.start(n, incarnation));
+        assert!(self.step());
+        let halted = *self.mapping.chains.of(0);
+        assert!(halted.is_halted());
+        for no in [NodeNo(0), NodeNo(1)] {
+            let mut report = Report::new(incarnation, true, false);
+            report.may_lack = may_lack;
+            for (slots, chain) in self.mapping.chains.ranges() {
+                let is_holder = chain.members.contains(&no);
+                report.add(slots, is_holder.then(|| copy(chain)));
+            }
+            self.seen.held.hear(no, report);
+        }
+        assert!(self.step());
+        *self.mapping.chains.of(0)
+    }
+}
+
+fn last_copy(chain: &Chain) -> Copy {
+    let (since, seq) = (chain.since, 7);
+    Copy { since, seq }
+}
+
+#[test]
+fn a_chain_says_when_it_continued_with_loss() {
+    let mut world = World::new(2, 2);
+    world.settle();
+    let chain = world.restart_both(2, false, last_copy);
+    assert_eq!(chain.lost, 0, "nothing is missing");
+    world.settle();
+    let chain = world.restart_both(3, true, last_copy);
+    assert_eq!((chain.lost, chain.since), (world.mapping.epoch, chain.lost));
+    assert!(matches!(chain.phase, Phase::Confirms { .. }));
+    // No node acted since: what is missing is missing still.
+    let chain = world.restart_both(4, false, last_copy);
+    let lost = chain.lost;
+    assert_eq!((lost, chain.since), (world.mapping.epoch, lost));
+    world.report();
+    assert!(world.step());
+    let acts = *world.mapping.chains.of(0);
+    assert_eq!((acts.phase, acts.lost), (Phase::Acts, lost));
+    // It has acted by now, and the next loss would be another one.
+    let chain = world.restart_both(5, false, last_copy);
+    assert!(chain.since > lost && chain.lost == lost, "{chain:?}");
+    world.settle();
+    world.check_rest();
+    for (_, chain) in world.mapping.chains.ranges() {
+        assert_eq!(chain.lost, lost, "all later chains of the slot say so");
+    }
+    let chain = world.restart_both(6, true, last_copy);
+    assert_eq!(chain.lost, world.mapping.epoch);
+}
+
+/// A birth counts as an epoch in which the chain acted, although its member may never have done so.
+#[test]
+fn a_slot_that_was_born_again_with_loss_and_never_acted_is_lossy_again() {
+    let mut world = World::new(2, 2);
+    world.settle();
+    (0..2).for_each(|n| world.start(n, 2));
+    assert!(world.step());
+    for no in [NodeNo(0), NodeNo(1)] {
+        let mut report = Report::new(2, true, true);
+        report.add(0..SLOTS as u16, None);
+        world.seen.held.hear(no, report);
+    }
+    assert!(world.step());
+    let born = *world.mapping.chains.of(0);
+    assert_eq!((born.born, born.lost), (world.mapping.epoch, born.since));
+    let again = world.restart_both(3, false, |_| Copy::NEVER_ACTED);
+    assert!(again.born > born.born);
+    assert_eq!((again.born, again.lost), (world.mapping.epoch, again.since));
+    // By now it has a copy: it has acted.
+    world.report();
+    assert!(world.step());
+    let chain = world.restart_both(4, false, last_copy);
+    assert_eq!((chain.born, chain.lost), (again.born, again.lost));
 }

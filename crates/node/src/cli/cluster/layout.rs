@@ -120,7 +120,17 @@ impl Layout {
     pub(super) fn save(&self) -> Result<()> {
         let text = toml::to_string(&self.plan).context("cannot save the cluster's plan")?;
         let path = self.folder.join(PLAN);
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+        self.keep(&path, &text)
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Whole or not at all, also if power is lost.
+    fn keep(&self, path: &Path, text: &str) -> std::io::Result<()> {
+        let made = path.with_extension("new");
+        fs::write(&made, text)?;
+        fs::File::open(&made)?.sync_all()?;
+        fs::rename(&made, path)?;
+        fs::File::open(&self.folder)?.sync_all()
     }
 
     pub(super) fn open(folder: &Path) -> Result<Option<Self>> {

@@ -354,7 +354,7 @@ impl Running {
         let asked = tokio::task::spawn_blocking(move || status_at(&at, &Password::default()));
         let status = asked.await.ok()?.ok()?;
         let alive = status.nodes.iter().filter(|node| node.is_alive).count();
-        (status.is_whole() && alive >= self.nodes.len()).then_some(status)
+        (status.serves_all() && alive >= self.nodes.len()).then_some(status)
     }
 
     /// Stops all nodes, and what they agree through after them. A second signal

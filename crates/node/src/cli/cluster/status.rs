@@ -132,7 +132,7 @@ fn summary(status: &Status) -> String {
         copies => format!("{copies} copies"),
     };
     let mut text = format!("\nepoch {}: ", status.epoch);
-    let _ = match status.is_whole() && status.slots_served == SLOTS {
+    let _ = match status.serves_all() {
         true => writeln!(text, "all {SLOTS} slots are served, each has {copies}"),
         false => writeln!(
             text,

@@ -358,8 +358,7 @@ impl Front {
         args: Args<'_>,
         out: &mut Output,
     ) -> bool {
-        let spec = self.table.spec(header.command);
-        if let Some(failure) = self.locator().refused_on_lattice(spec, &args) {
+        if let Some(failure) = self.locator().refused_on_lattice(header.command, &args) {
             Reply::new(out, header.resp3).error(&failure);
             self.kernel.note(header.command, false);
             return true;

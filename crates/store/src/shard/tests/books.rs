@@ -13,7 +13,7 @@ use rufous_base::rng::Rng;
 use rufous_base::slot::slot_of;
 use rufous_datatype::replicated::Writer;
 use rufous_lattice::Stamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const NOW: Now = Now {
@@ -40,6 +40,8 @@ fn books(shard: &Shard) -> Books {
         let of_slot = all.keys().filter(|name| name.0 == slot);
         assert_eq!(shard.books_in(slot), of_slot.count());
     }
+    let slots: BTreeSet<u16> = all.keys().map(|name| name.0).collect();
+    assert_eq!(shard.slots_with_books(), slots);
     shard.check();
     all
 }

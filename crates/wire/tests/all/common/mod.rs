@@ -49,6 +49,7 @@ fn mapping(workers: u32) -> Mapping {
         learner,
         born: 1,
         since: 299,
+        lost: 0,
         acted: None,
         former: Vec::new(),
         confirms: false,
@@ -77,6 +78,15 @@ fn born() -> Mapping {
     }
     if let Some(member) = mapping.members.last_mut() {
         (member.behind, member.renewed, member.whole) = (true, true, true);
+    }
+    mapping
+}
+
+/// One chain continued with loss, and has changed since.
+fn lossy() -> Mapping {
+    let mut mapping = mapping(8);
+    if let Some(chain) = mapping.chains.first_mut() {
+        chain.lost = chain.since - 1;
     }
     mapping
 }
@@ -149,6 +159,7 @@ fn control() -> Vec<Kind> {
         ("mapping-workers", Body::Mapping(mapping(8))),
         ("mapping-waiting", Body::Mapping(waiting())),
         ("mapping-born", Body::Mapping(born())),
+        ("mapping-lossy", Body::Mapping(lossy())),
         ("ask", Body::Ask(Ask { asked_us })),
         ("grant", Body::Grant(Grant { asked_us })),
         ("learned", Body::Learned(learned())),

@@ -2,8 +2,9 @@
 
 use super::tests::{mapping, rig, text};
 use crate::cluster::status::Status;
-use rufous_mapping::NodeNo;
+use rufous_base::limits::SLOTS;
 use rufous_mapping::planner::Health;
+use rufous_mapping::{Chain, Chains, Members, NodeNo, Phase};
 
 #[test]
 fn what_operators_ask_is_said_to_the_coordinator() {
@@ -101,4 +102,30 @@ fn a_member_that_is_gone_is_removed() {
     rig.check(&format!("CLUSTER FORGET {id}"), "+OK\r\n");
     cluster.about.has_forgotten(id);
     assert!(cluster.about.forgets().is_empty());
+}
+
+/// Until the members have confirmed, a node that they have lost may have what they lack: it has not drained.
+#[test]
+fn a_node_whose_copy_may_still_be_needed_has_copies() {
+    let mut two = mapping(&[1, 2], 2);
+    let (stays, leaves) = (NodeNo(0), NodeNo(1));
+    let of = |no| Members::of(&[no]).expect("one");
+    let chain = |phase| Chain {
+        members: of(stays),
+        phase,
+        ..*two.chains.of(0)
+    };
+    let confirms = chain(Phase::Confirms {
+        former: of(leaves),
+        acted: 1,
+    });
+    let ranges = [(0..100, confirms), (100..SLOTS as u16, chain(Phase::Acts))];
+    two.chains = Chains::of_ranges(ranges).expect("all slots");
+    assert!(two.chains.need(leaves) && !two.chains.name(leaves));
+    let members = two.members.values();
+    let alive = members.map(|member| (member.id, (1, Health::default())));
+    let status = Status::of(&two, &alive.collect(), true);
+    let copies: Vec<usize> = status.nodes.iter().map(|node| node.copies).collect();
+    assert_eq!(copies, [SLOTS, 100]);
+    assert_eq!(status.slots_whole, 0);
 }

@@ -33,6 +33,8 @@ pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) 
     field(out, "replica_stale_epochs", of.stale_epochs);
     field(out, "replica_horizon_lag_us", of.horizon_lag_us);
     field(out, "replica_held_back", of.held_back);
+    field(out, "replica_held_overflows", of.overflows);
+    field(out, "replica_relayed", of.relayed_epochs);
     field(out, "replica_stamp_lead_us", of.stamp_lead_us);
     field(out, "replica_clock_ahead_us", of.clock_ahead_us);
     field(out, "replica_clock_refused", of.clock_refused);
