@@ -85,7 +85,7 @@ impl Commits {
     /// messages from now on.
     pub(super) fn on_ran(&mut self, multi: u64, mut ran: Ran, site: &mut Site<'_>) {
         let writers = writers(&ran, site);
-        let piece = (writers.len() > 1).then(|| PieceOf {
+        let piece = (site.commits && writers.len() > 1).then(|| PieceOf {
             txn: self.next_txn(site.store.id),
             participants: writers.iter().map(|w| w.0).collect(),
         });
@@ -162,10 +162,11 @@ impl Commits {
     }
 }
 
-/// The workers that have something to log, in order.
+/// The workers that have something to log, in order. A table they all have to adopt before the reply,
+/// with a log or without one: until then they route by the one before.
 fn writers(ran: &Ran, site: &Site<'_>) -> Vec<WorkerId> {
     let is_cut = |action: &NodeAction| matches!(action, NodeAction::Cut { .. });
-    if !site.commits {
+    if !site.commits && ran.table.is_none() {
         return Vec::new();
     }
     if ran.table.is_none() && ran.actions.iter().all(is_cut) {

@@ -83,6 +83,24 @@ fn what_waits_at_its_own_worker_goes_where_its_keys_are_now() {
 }
 
 #[test]
+fn once_a_change_has_its_reply_every_worker_goes_by_it() {
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let mut rig = Rig::new(3);
+        let key = key_of(&rig, 0);
+        let (far, near) = (rig.connect(2), rig.connect(0));
+        let carts = "KEYSPACE CREATE carts PREFIX cart: REGIME lattice";
+        send(&mut rig, near, carts);
+        while rig.take(near) != "+OK\r\n" {
+            assert!(rig.deliver_any(&mut rng), "there is a reply");
+        }
+        send(&mut rig, far, &format!("SADD {key} v"));
+        rig.settle();
+        assert_eq!(rig.take(far), ":1\r\n", "seed {seed}");
+    }
+}
+
+#[test]
 fn what_comes_to_a_worker_that_has_the_key_no_more_is_not_done() {
     let mut refused = 0;
     for seed in 0..60 {
