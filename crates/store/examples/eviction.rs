@@ -293,7 +293,7 @@ impl Cache for Rufous {
             hits.push(hit);
             if !hit {
                 self.evictor.look();
-                self.evictor.make_room(&mut self.shard, now, |_, _| false);
+                self.evictor.make_room(&mut self.shard, now, |_, _| Some(1));
                 fill(&mut self.shard, key, now);
             }
         }

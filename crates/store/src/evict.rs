@@ -10,17 +10,21 @@
 //!
 //! - [`ledger`]: the charges that workers publish
 //! - [`choice`]: finding the key with the least value
+//! - [`retiring`]: replicated keys, which the worker deletes as a client would
 
 pub mod choice;
 pub mod ledger;
+mod retiring;
 #[cfg(test)]
 mod tests;
 
 pub use choice::{By, Choice};
 pub use ledger::Ledger;
+pub use retiring::Chosen;
 
 use crate::shard::{Eviction, Shard};
 use choice::Pool;
+use retiring::Retiring;
 use rufous_base::Now;
 use rufous_base::rng::Rng;
 use std::sync::Arc;
@@ -58,6 +62,8 @@ impl Default for Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     pub evicted: u64,
+    /// Of these, keys that had replicas elsewhere.
+    pub retired: u64,
     /// Commands refused because there was no room.
     pub refused: u64,
 }
@@ -69,6 +75,9 @@ pub enum Room {
     /// The limit is exceeded, and this worker can evict nothing.
     None,
 }
+
+/// What the worker says of a key that might be evicted: the number of its replicas at this node, or `None` if it stays.
+pub type Replicas = Option<usize>;
 
 /// One worker's part of enforcing the limit.
 #[derive(Debug)]
@@ -92,6 +101,7 @@ pub struct Evictor {
     /// This worker is about to ask the others.
     asks: bool,
     pool: Pool,
+    retiring: Retiring,
     /// The charge at the last check, to compute the growth since then.
     seen: usize,
     /// Bytes that commands still have to evict: one and a half times the growth.
@@ -115,6 +125,7 @@ impl Evictor {
             asked: false,
             asks: false,
             pool: Pool::default(),
+            retiring: Retiring::default(),
             seen: 0,
             owed: 0,
             rng: Rng::new(seed ^ 0x45_7669_6374),
@@ -168,7 +179,12 @@ impl Evictor {
     /// Whether the node is within the limit if this worker is charged with `used`.
     #[inline]
     fn fits(&self, used: usize) -> bool {
-        used.saturating_add(self.others) <= self.settings.bytes
+        used.saturating_add(self.others) <= self.settings.bytes + self.retiring.credit()
+    }
+
+    /// The charge down to which this worker evicts, with what will be free shortly.
+    fn goal(&self) -> usize {
+        self.target.saturating_add(self.retiring.credit())
     }
 
     /// Publishes this worker's charge. To be called when a step ends, before its messages leave.
@@ -177,7 +193,31 @@ impl Evictor {
             .settings
             .choice
             .is_some_and(|choice| self.armed && shard.draws().can_draw(choice.volatile));
-        self.ledger.publish(self.worker, shard.charged(), can);
+        let charge = shard.charged().saturating_sub(self.retiring.credit());
+        self.ledger.publish(self.worker, charge, can);
+    }
+
+    /// Replicated keys that were chosen to be evicted: the worker deletes them, as a client would, and then calls
+    /// [`Evictor::on_deleted`] or [`Evictor::on_kept`].
+    pub fn take_chosen(&mut self) -> Vec<Chosen> {
+        self.retiring.take()
+    }
+
+    /// The keys that were taken are deleted, which made so many bytes free at once. `until`: no stamp of these deletions has
+    /// a later time.
+    pub fn on_deleted(&mut self, now: Now, freed: usize, until: u64) {
+        self.retiring.on_deleted(now, freed, until);
+    }
+
+    /// All graves with stamps up to a time were forgotten.
+    #[inline]
+    pub fn settle(&mut self, now: Now, forgotten: u64) {
+        self.retiring.settle(now, forgotten);
+    }
+
+    /// The keys that were taken cannot be deleted now.
+    pub fn on_kept(&mut self) {
+        self.retiring.on_kept();
     }
 
     /// Whether the others are to be asked for room ([`Evictor::on_asked`]); true only once per request.
@@ -191,12 +231,12 @@ impl Evictor {
         self.look();
     }
 
-    /// Makes room before a command that may grow the data. `keep` is called for every key that would be evicted.
+    /// Makes room before a command that may grow the data. `judge` is called for every key that would be evicted.
     pub fn make_room(
         &mut self,
         shard: &mut Shard,
         now: Now,
-        keep: impl FnMut(u8, &[u8]) -> bool,
+        judge: impl FnMut(u8, &[u8]) -> Replicas,
     ) -> Room {
         let used = shard.charged();
         let grown = used.saturating_sub(self.seen);
@@ -205,7 +245,7 @@ impl Evictor {
             self.owed = 0;
             return Room::Enough;
         }
-        self.make_room_slowly(shard, used, grown, now, keep)
+        self.make_room_slowly(shard, used, grown, now, judge)
     }
 
     #[cold]
@@ -215,9 +255,9 @@ impl Evictor {
         used: usize,
         grown: usize,
         now: Now,
-        keep: impl FnMut(u8, &[u8]) -> bool,
+        judge: impl FnMut(u8, &[u8]) -> Replicas,
     ) -> Room {
-        if self.borrows && used <= self.target {
+        if self.borrows && used <= self.goal() {
             self.asks = true;
             return Room::Enough;
         }
@@ -226,7 +266,7 @@ impl Evictor {
         let keys = COMMAND_KEYS + grown / 1024;
         let most_owed = (self.settings.bytes / OWED_SHARE).max(1 << 20);
         let floor = used.saturating_sub(self.owed.saturating_sub(most_owed));
-        let (any, after) = self.evict(shard, used, now, keep, |evicted, used| {
+        let (any, after) = self.evict(shard, used, now, judge, |evicted, used| {
             evicted >= keys && used <= floor
         });
         self.owed = self.owed.saturating_sub(used.saturating_sub(after));
@@ -235,7 +275,7 @@ impl Evictor {
             self.owed = 0;
         } else if !any {
             // A worker that borrows or has nothing to evict needs another worker to evict.
-            let lent = self.borrows && after <= self.target
+            let lent = self.borrows && after <= self.goal()
                 || self.others_can && self.fits(after.saturating_sub(self.loan()));
             if !lent {
                 self.counters.refused += 1;
@@ -256,19 +296,19 @@ impl Evictor {
         &mut self,
         shard: &mut Shard,
         now: Now,
-        keep: impl FnMut(u8, &[u8]) -> bool,
+        judge: impl FnMut(u8, &[u8]) -> Replicas,
     ) -> bool {
         self.look();
         let used = shard.charged();
-        if !self.armed || used <= self.target {
+        if !self.armed || used <= self.goal() {
             self.asked = false;
             return false;
         }
         let enough = |evicted, _| evicted >= SLICE_KEYS;
-        let (any, used) = self.evict(shard, used, now, keep, enough);
+        let (any, used) = self.evict(shard, used, now, judge, enough);
         self.owed = self.owed.saturating_sub(self.seen.saturating_sub(used));
         self.seen = self.seen.min(used);
-        let more = any && used > self.target;
+        let more = any && used > self.goal();
         self.asked &= more;
         more
     }
@@ -280,39 +320,61 @@ impl Evictor {
         shard: &mut Shard,
         mut used: usize,
         now: Now,
-        mut keep: impl FnMut(u8, &[u8]) -> bool,
+        mut judge: impl FnMut(u8, &[u8]) -> Replicas,
         enough: impl Fn(usize, usize) -> bool,
     ) -> (bool, usize) {
         let Some(choice) = self.settings.choice else {
             return (false, used);
         };
         let (mut evicted, mut in_vain) = (0, 0);
+        // Of a node's replicas of a key one decides on its eviction.
+        let most_in_vain = 256 + 64 * self.ledger.workers();
+        let most_credit = self.settings.bytes / OWED_SHARE / self.ledger.workers();
         let mut some_due = self.pool.is_stale();
         let samples = self.settings.samples.max(1);
         loop {
-            if used <= self.target || enough(evicted, used) {
+            if used <= self.goal() || enough(evicted, used) {
                 return (evicted > 0, used);
             }
             // Expired records that are not yet removed go first. They are looked for once per round of draws.
             let due = some_due.then(|| shard.draws().soonest()).flatten();
             let due = due.filter(|d| d.expire_at.is_some_and(|at| at <= now.unix_ms()));
             some_due &= due.is_some() && in_vain == 0;
-            let drawn = due.or_else(|| self.pool.best(choice, shard, samples, now, &mut self.rng));
+            let drawn = due.or_else(|| {
+                let drawing = (samples, in_vain > 0);
+                self.pool.best(choice, shard, drawing, now, &mut self.rng)
+            });
             let Some(drawn) = drawn else {
                 return (evicted > 0, used);
             };
-            match shard.evict(drawn, now, |key| keep(drawn.db, key)) {
+            let mut replicas = None;
+            let keep = |key: &[u8]| {
+                replicas = judge(drawn.db, key);
+                replicas.is_none()
+            };
+            let is_gone = match shard.evict(drawn, now, keep) {
                 Eviction::Evicted => {
-                    evicted += 1;
                     self.counters.evicted += 1;
+                    true
                 }
-                Eviction::Expired => evicted += 1,
-                // `keep` protects a key for a short time only; other keys are drawn meanwhile.
-                Eviction::Changed | Eviction::Kept => {
-                    in_vain += 1;
-                    if in_vain > 256 + 4 * evicted {
-                        return (evicted > 0, used);
-                    }
+                Eviction::Expired => true,
+                Eviction::Replicated(key, bytes) => {
+                    let size = (bytes, replicas.unwrap_or(1));
+                    let key = Chosen { db: drawn.db, key };
+                    let is_chosen = self.retiring.choose(key, size, most_credit);
+                    self.counters.evicted += u64::from(is_chosen);
+                    self.counters.retired += u64::from(is_chosen);
+                    is_chosen
+                }
+                Eviction::Changed | Eviction::Kept => false,
+            };
+            if is_gone {
+                evicted += 1;
+            } else {
+                // Most keys that stay are protected for a short time only; others are drawn meanwhile.
+                in_vain += 1;
+                if in_vain > most_in_vain + 4 * self.ledger.workers() * evicted {
+                    return (evicted > 0, used);
                 }
             }
             used = shard.charged();

@@ -47,6 +47,8 @@ pub struct Keyspace {
     pub resolve: Resolve,
     /// Whether a write is shown only after all writes of the keyspace that it may depend on.
     pub cut: bool,
+    /// Whether its keys may be evicted at the memory limit.
+    pub evict: bool,
     /// Milliseconds between two epochs.
     pub gossip_ms: u32,
 }
@@ -63,6 +65,7 @@ impl Keyspace {
             replicas: 1,
             resolve: Resolve::Newest,
             cut: false,
+            evict: true,
             gossip_ms: DEFAULT_GOSSIP_MS,
         }
     }
@@ -79,6 +82,11 @@ impl Keyspace {
             0 => workers,
             threads => threads.min(workers),
         }
+    }
+
+    /// Settings in one byte of the table. The second bit is that of what earlier programs do not know, who refuse it.
+    fn flags(&self) -> u8 {
+        u8::from(self.cut) | u8::from(!self.evict) << 1
     }
 
     /// Checks the settings; the error says what is wrong, for the client.
@@ -266,7 +274,7 @@ impl Keyspaces {
             put_varint(out, u64::from(keyspace.threads));
             put_varint(out, u64::from(keyspace.replicas));
             out.push(keyspace.resolve.byte());
-            out.push(u8::from(keyspace.cut));
+            out.push(keyspace.flags());
             put_varint(out, u64::from(keyspace.gossip_ms));
         }
     }
@@ -279,8 +287,8 @@ impl Keyspaces {
             put_bytes(&mut bytes, keyspace.name.as_bytes());
             put_bytes(&mut bytes, &keyspace.prefix);
             put_bytes(&mut bytes, keyspace.level.to_string().as_bytes());
-            let (lattice, cut) = (keyspace.is_lattice(), keyspace.cut);
-            bytes.extend([u8::from(lattice), u8::from(cut), keyspace.resolve.byte()]);
+            let lattice = u8::from(keyspace.is_lattice());
+            bytes.extend([lattice, keyspace.flags(), keyspace.resolve.byte()]);
         }
         // FNV-1a suffices: an attacker gains nothing from a collision.
         let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -354,15 +362,21 @@ fn decode_one(from: &mut &[u8]) -> Result<Keyspace, NotAnEffect> {
         true => Regime::Lattice,
         false => Regime::Strict,
     };
+    let level = take_level(from)?;
+    let (threads, replicas) = (take_number(from)?, take_number(from)?);
+    let resolve = Resolve::of_byte(byte(from)?)?;
+    let flags = Some(byte(from)?).filter(|flags| *flags < 4);
+    let flags = flags.ok_or(NotAnEffect)?;
     Ok(Keyspace {
         name,
         prefix,
         regime,
-        level: take_level(from)?,
-        threads: take_number(from)?,
-        replicas: take_number(from)?,
-        resolve: Resolve::of_byte(byte(from)?)?,
-        cut: take_flag(from)?,
+        level,
+        threads,
+        replicas,
+        resolve,
+        cut: flags & 1 == 1,
+        evict: flags & 2 == 0,
         gossip_ms: take_number(from)?,
     })
 }

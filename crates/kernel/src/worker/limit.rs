@@ -1,4 +1,9 @@
 //! The worker's side of the memory limit; see [`crate::evict`].
+//!
+//! A key of a lattice keyspace is evicted as if a client had deleted it at this worker: all replicas receive the deletion, and
+//! additions elsewhere that it has not seen stay. Of the replicas of a node the primary decides, so that a node does not
+//! delete several times as many keys as it needs to. To drop one replica alone would free nothing for long: reads go to the
+//! connection's own replica and would miss the key, and a comparison of replicas would bring it back.
 
 use super::{Message, Worker};
 use crate::batch::Header;
@@ -6,6 +11,25 @@ use crate::evict::{self, Ledger, Room, Settings};
 use crate::program::Program;
 use rufous_base::{Now, Output, WorkerId};
 use std::sync::Arc;
+
+/// Which keys may be evicted: see [`evict::Replicas`].
+macro_rules! judge {
+    ($worker:expr) => {{
+        let (locks, placement) = (&$worker.locks, &$worker.placement);
+        let table = $worker.lattice.table();
+        |db: u8, key: &[u8]| {
+            if !locks.is_idle() && locks.blocks(db, key) {
+                return None;
+            }
+            let Some(keyspace) = table.of(key) else {
+                return Some(1);
+            };
+            let is_ours = !keyspace.is_lattice() || placement.is_primary(key);
+            let replicas = keyspace.spread(placement.workers());
+            (keyspace.evict && is_ours).then_some(replicas)
+        }
+    }};
+}
 
 impl<P: Program> Worker<P> {
     /// Sets the ledger that all workers of a node share, before any request is executed.
@@ -46,10 +70,26 @@ impl<P: Program> Worker<P> {
         if !self.evictor.is_armed() {
             return false;
         }
-        let locks = &self.locks;
-        self.evictor.step(&mut self.shard, now, |db, key| {
-            !locks.is_idle() && locks.blocks(db, key)
-        })
+        self.evictor.settle(now, self.lattice.forgotten());
+        let more = self.evictor.step(&mut self.shard, now, judge!(self));
+        self.retire(now);
+        more
+    }
+
+    /// Deletes replicated keys that are to be evicted.
+    fn retire(&mut self, now: Now) {
+        let chosen = self.evictor.take_chosen();
+        if chosen.is_empty() {
+            return;
+        }
+        if self.lattice.excess(now).is_some() {
+            // Clocks lead too far: nothing is written.
+            return self.evictor.on_kept();
+        }
+        let before = self.shard.charged();
+        self.lattice.delete(now, &chosen, &mut self.shard);
+        let freed = before.saturating_sub(self.shard.charged());
+        self.evictor.on_deleted(now, freed, self.lattice.time());
     }
 
     /// Makes room, with bounded work, if `command` may grow. False where there is none: then the
@@ -93,10 +133,10 @@ impl<P: Program> Worker<P> {
         if !self.evictor.is_armed() {
             return Room::Enough;
         }
-        let locks = &self.locks;
-        self.evictor.make_room(&mut self.shard, now, |db, key| {
-            !locks.is_idle() && locks.blocks(db, key)
-        })
+        self.evictor.settle(now, self.lattice.forgotten());
+        let room = self.evictor.make_room(&mut self.shard, now, judge!(self));
+        self.retire(now);
+        room
     }
 
     pub(super) fn on_make_room(&mut self, now: Now) {

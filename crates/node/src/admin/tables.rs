@@ -71,6 +71,8 @@ metrics! {
         rufous_auth_refused_total "Passwords that were not checked: too many from their address waited." => |f| f.counters.auth_refused;
         rufous_expired_keys_total "Keys removed because they expired." => |f| f.shard.expired;
         rufous_evicted_keys_total "Keys removed because of maxmemory." => |f| f.evictions.evicted;
+        rufous_evicted_lattice_keys_total "Of these, keys of lattice keyspaces, deleted at all replicas."
+            => |f| f.evictions.retired;
         rufous_out_of_memory_total "Commands refused because of maxmemory." => |f| f.evictions.refused;
         rufous_keyspace_hits_total "Reads that found their key." => |f| f.shard.hits;
         rufous_keyspace_misses_total "Reads that did not find their key." => |f| f.shard.misses;

@@ -21,6 +21,11 @@ impl Replicas {
         self.keeps_all = keeps;
     }
 
+    /// The time up to which all removals here were forgotten.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
     /// The time up to which removals may be forgotten. It is limited by stamps of later writes here, which matters if
     /// there are no other workers.
     pub(super) fn settled(&self) -> u64 {

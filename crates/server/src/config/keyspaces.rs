@@ -5,7 +5,7 @@ use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime, Resolve};
 use rufous_kernel::replicate::level::Level;
 
 /// What can be said of a keyspace beside its name, as the file spells it.
-pub const OPTIONS: [&str; 8] = [
+pub const OPTIONS: [&str; 9] = [
     "prefix",
     "regime",
     "level",
@@ -13,6 +13,7 @@ pub const OPTIONS: [&str; 8] = [
     "replicas",
     "resolve",
     "cut",
+    "evict",
     "gossip-ms",
 ];
 
@@ -52,6 +53,9 @@ pub fn set(keyspace: &mut Keyspace, option: &str, value: &[u8]) -> Result<(), St
         "cut" if is("yes") => keyspace.cut = true,
         "cut" if is("no") => keyspace.cut = false,
         "cut" => return Err("cut is 'yes' or 'no'".into()),
+        "evict" if is("yes") => keyspace.evict = true,
+        "evict" if is("no") => keyspace.evict = false,
+        "evict" => return Err("evict is 'yes' or 'no'".into()),
         "gossip-ms" => {
             let period = number(value).ok_or("gossip-ms is a number from 1 to 60000")?;
             keyspace.gossip_ms = period;
@@ -67,9 +71,9 @@ fn number<T: TryFrom<i64>>(value: &[u8]) -> Option<T> {
 }
 
 /// The options of a keyspace, as [`set`] takes them.
-pub fn options(keyspace: &Keyspace) -> [(&'static str, Vec<u8>); 8] {
+pub fn options(keyspace: &Keyspace) -> [(&'static str, Vec<u8>); 9] {
     let yes_no = |is: bool| if is { "yes" } else { "no" };
-    let values: [Vec<u8>; 8] = [
+    let values: [Vec<u8>; 9] = [
         keyspace.prefix.to_vec(),
         match keyspace.regime {
             Regime::Lattice => "lattice",
@@ -88,6 +92,7 @@ pub fn options(keyspace: &Keyspace) -> [(&'static str, Vec<u8>); 8] {
             .map_or("newest", |(_, word)| word)
             .into(),
         yes_no(keyspace.cut).into(),
+        yes_no(keyspace.evict).into(),
         keyspace.gossip_ms.to_string().into(),
     ];
     let mut values = values.into_iter();
@@ -115,6 +120,7 @@ mod tests {
             ("level", "monotonic-reads+monotonic-writes"),
             ("threads", "all"),
             ("cut", "yes"),
+            ("evict", "no"),
             ("gossip-ms", "7"),
         ] {
             set(&mut keyspace, option, value.as_bytes()).unwrap();
@@ -141,6 +147,7 @@ mod tests {
             ("replicas", "many"),
             ("resolve", "oldest"),
             ("cut", "1"),
+            ("evict", "later"),
             ("gossip-ms", "99999999999999999999"),
             ("tier", "cold"),
         ] {

@@ -333,3 +333,86 @@ fn other_workers_make_room_below_their_share_where_this_one_cannot() {
     assert_eq!(rig.fronts[1].kernel.shard.listed_expiring_len(0), 0);
     assert_eq!(rig.fronts[0].kernel.shard.len(0), accepted);
 }
+
+/// The values of these keys as a client of this worker reads them.
+fn values(rig: &mut Rig, worker: usize, keys: u64) -> Vec<String> {
+    let client = rig.connect(worker);
+    let get = |n| rig.run_on(client, &format!("GET c:{n}"));
+    (0..keys).map(get).collect()
+}
+
+#[test]
+fn keys_of_lattice_keyspaces_are_evicted_at_all_replicas() {
+    const LIMIT: usize = 1 << 20;
+    const KEYS: u64 = 3_000;
+    for workers in 1..=4 {
+        for policy in EVICTING.into_iter().skip(workers % 2).step_by(workers) {
+            let volatile = policy.choice().is_some_and(|choice| choice.volatile);
+            let mut rig = rig(workers, LIMIT as u64, policy);
+            rig.run("KEYSPACE CREATE c PREFIX c: REGIME lattice GOSSIP 5");
+            rig.run("KEYSPACE CREATE kept PREFIX c:kept REGIME lattice EVICT no");
+            rig.run("SETEX c:kept 10000 value");
+            let clients: Vec<_> = (0..workers).map(|worker| rig.connect(worker)).collect();
+            let mut rng = Rng::new(11);
+            for i in 0..6_000 {
+                let (n, client) = (rng.below(KEYS), clients[i % workers]);
+                let text = "x".repeat(rng.below(900) as usize);
+                let reply = match volatile {
+                    true => rig.run_on(client, &format!("SETEX c:{n} {} {text}", 100 + n)),
+                    false => rig.run_on(client, &format!("SET c:{n} {text}")),
+                };
+                assert_eq!(reply, "+OK\r\n", "{workers} {policy:?}");
+                if i % 8 == 0 {
+                    rig.advance_ms(5);
+                }
+                // What is deleted is free some epochs later.
+                let used = charged(&rig);
+                assert!(used <= LIMIT + LIMIT / 4, "{workers} {policy:?}: {used}");
+            }
+            rig.advance_ms(2_000);
+            let (used, kept) = (charged(&rig), info(&mut rig, "evicted_keys"));
+            assert!(used <= LIMIT + 1_000, "{workers} {policy:?}: {used}");
+            assert!(used > LIMIT / 2, "{workers} {policy:?}: {used}");
+            assert!(kept > 300, "{workers} {policy:?}: {kept}");
+            assert_eq!(info(&mut rig, "evicted_lattice_keys"), kept);
+            let one = values(&mut rig, 0, KEYS);
+            for worker in 0..workers {
+                assert_eq!(values(&mut rig, worker, KEYS), one, "{policy:?}");
+            }
+            rig.check("GET c:kept", "$5\r\nvalue\r\n");
+        }
+    }
+}
+
+#[test]
+fn an_eviction_spares_what_it_has_not_seen() {
+    let mut rig = rig(2, 1 << 20, MaxmemoryPolicy::AllKeysLru);
+    rig.run("KEYSPACE CREATE c PREFIX c: REGIME lattice GOSSIP 60000");
+    let clients = [rig.connect(0), rig.connect(1)];
+    // Both add to each set, of which one worker is the primary; then there is no room.
+    for n in 0..200 {
+        for (at, client) in clients.into_iter().enumerate() {
+            rig.run_on(client, &format!("SADD c:{n} member-{at}"));
+        }
+    }
+    rig.advance_ms(1_000);
+    let one = rig.run_on(clients[0], "KEYS *").lines().count();
+    let half = charged(&rig) / 2;
+    rig.run(&format!("CONFIG SET maxmemory {half}"));
+    rig.advance_ms(1_000);
+    let evicted = info(&mut rig, "evicted_lattice_keys") as usize;
+    assert!((1..one).contains(&evicted), "{evicted}");
+    rig.run("CONFIG SET maxmemory 0");
+    rig.run("KEYSPACE ALTER c GOSSIP 5");
+    rig.advance_ms(2_000);
+    let (mut both, mut single) = (0, 0);
+    for n in 0..200 {
+        let members = rig.run(&format!("SCARD c:{n}"));
+        match &*members {
+            ":2\r\n" => both += 1,
+            ":1\r\n" => single += 1,
+            _ => panic!("{members}"),
+        }
+    }
+    assert_eq!((both, single), (200 - evicted, evicted));
+}

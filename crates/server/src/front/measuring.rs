@@ -57,6 +57,7 @@ impl Local<'_> {
             per_second: front.cron.per_second(),
             expired: counted.expired - front.base.shard.expired,
             evicted: front.kernel.evictions().evicted - front.base.evictions.evicted,
+            retired: front.kernel.evictions().retired - front.base.evictions.retired,
             changes: counted.changes,
             hits: counted.hits - front.base.shard.hits,
             misses: counted.misses - front.base.shard.misses,

@@ -59,16 +59,24 @@ impl Pool {
         self.candidates.clear();
     }
 
-    /// The next record to evict, as it was when it was drawn. `None` if there is none to draw.
+    /// The next record to evict, as it was when it was drawn. `None` if there is none to draw. `drawing`: the size of samples,
+    /// and whether some records that were returned before stay.
     pub(super) fn best(
         &mut self,
         choice: Choice,
         shard: &Shard,
-        samples: usize,
+        drawing: (usize, bool),
         now: Now,
         rng: &mut Rng,
     ) -> Option<Drawn> {
+        let (samples, some_stay) = drawing;
         match choice.by {
+            By::Expiry if some_stay => {
+                self.drawn.clear();
+                shard.draws().draw(true, samples, rng, &mut self.drawn);
+                let soonest = self.drawn.iter().min_by_key(|drawn| drawn.expire_at);
+                return soonest.copied();
+            }
             By::Expiry => return shard.draws().soonest(),
             By::Random => {
                 self.drawn.clear();

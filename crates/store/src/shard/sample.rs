@@ -22,9 +22,11 @@ pub struct Drawn {
 }
 
 /// The result of evicting a drawn record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Eviction {
     Evicted,
+    /// It stays for now, as its removal has to leave a grave, here and at every other replica: its key, and its bytes.
+    Replicated(Box<[u8]>, usize),
     /// It had expired and counts as that.
     Expired,
     /// It was removed or accessed since.
@@ -123,9 +125,8 @@ pub(super) fn evict(
         db.expire_one(found, drawn.hash, env);
         return Eviction::Expired;
     }
-    // Its removal would have to leave a grave, here and at every other replica.
     if db.records.is_replicated(handle) {
-        return Eviction::Kept;
+        return Eviction::Replicated(db.records.key(handle).into(), db.memory_of(handle));
     }
     env.counters.changes += 1;
     if env.observers.any() {

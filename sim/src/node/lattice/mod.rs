@@ -217,17 +217,25 @@ impl Lattice {
         let client = |n| LatticeClient::new(plan.seed, n, plan.lattice_commands / count as u64);
         let mut spaces = space::spaces(&mut r);
         if plan.evicts() {
-            // Of lattice keys nothing is evicted: so they are that all the time.
-            spaces.iter_mut().for_each(|space| space.is_fixed = true);
+            // What is judged to the last element is not evicted: so it belongs to these keyspaces all the time.
+            spaces.iter_mut().for_each(|space| {
+                (space.is_fixed, space.evict) = (true, false);
+            });
         }
         let (mut keys, groups) = space::keys(&mut r, &spaces, !plan.evicts());
-        if let Some(space) = space::causal(&mut Random::new(plan.seed, "causal lattice")) {
+        if let Some(mut space) = space::causal(&mut Random::new(plan.seed, "causal lattice")) {
+            space.evict = !plan.evicts();
             keys.extend(space::notes(spaces.len(), &space));
             spaces.push(space);
         }
         let mut more = Random::new(plan.seed, "more lattice keys");
         if more.chance(0.5) {
             keys.extend(space::more(&mut more, &spaces));
+        }
+        if plan.evicts() && plan.seed % 2 == 1 {
+            let space = space::cache(&mut Random::new(plan.seed, "cached lattice keys"));
+            keys.extend(space::cached(spaces.len(), &space));
+            spaces.push(space);
         }
         if plan.has_small_jumps() {
             keys.iter_mut().for_each(Key::make_timed);
@@ -268,6 +276,12 @@ impl Lattice {
                 .keys
                 .iter()
                 .any(|key| key.kind.is_timed() || key.kind == Kind::Fleeting)
+    }
+
+    /// Whether a key may be deleted for the sake of room at any time.
+    fn may_be_evicted(&self, key: usize) -> bool {
+        let space = self.keys[key].space.map(|space| &self.spaces[space]);
+        space.is_some_and(|space| space.evict && space.name == "cache")
     }
 
     /// How many commands came to an end.

@@ -295,7 +295,7 @@ impl Lattice {
 
     /// Whether a client may have removed it.
     pub(super) fn may_be_removed(&self, key: usize, thing: Thing) -> bool {
-        if self.removed.contains(&thing) {
+        if self.removed.contains(&thing) || self.may_be_evicted(key) {
             return true;
         }
         let Some(made) = self.made.get(&thing).map(|act| &self.acts[*act]) else {

@@ -11,6 +11,8 @@ pub struct Space {
     /// 0: all.
     pub threads: u16,
     pub cut: bool,
+    /// Whether its keys may be evicted.
+    pub evict: bool,
     pub gossip_ms: u64,
     /// Clients change nothing of it but its epochs.
     pub is_fixed: bool,
@@ -37,6 +39,7 @@ impl Space {
             n => n.to_string(),
         };
         let cut = if self.cut { "yes" } else { "no" };
+        let evict = if self.evict { "yes" } else { "no" };
         let words = [
             &self.name,
             "PREFIX",
@@ -49,6 +52,8 @@ impl Space {
             &threads,
             "CUT",
             cut,
+            "EVICT",
+            evict,
             "GOSSIP",
             &self.gossip_ms.to_string(),
         ];
@@ -67,6 +72,7 @@ impl Space {
             level: self.level.parse().expect("a level"),
             threads: self.threads,
             cut: self.cut,
+            evict: self.evict,
             gossip_ms: self.gossip_ms as u32,
             ..Keyspace::new(&self.name, self.prefix().as_bytes())
         }
@@ -101,6 +107,7 @@ pub(super) fn spaces(r: &mut Random) -> Vec<Space> {
                 false => r.weighted(&[(4, 0), (1, 1), (2, 2), (1, 3)]),
             },
             cut,
+            evict: true,
             gossip_ms: gossip.max(r.skewed(1, 300)),
             is_fixed: r.chance(0.6),
             db: 4 + usize::from(r.chance(0.2)),
@@ -204,11 +211,40 @@ pub(super) fn causal(r: &mut Random) -> Option<Space> {
             r.weighted(&[(4, 0), (1, 2)])
         },
         cut,
+        evict: true,
         gossip_ms: r.skewed(1, 300),
         is_fixed: true,
         db: 4,
     };
     r.chance(0.6).then_some(space)
+}
+
+/// One whose keys are evicted.
+pub(super) fn cache(r: &mut Random) -> Space {
+    Space {
+        name: "cache".into(),
+        level: "eventual",
+        threads: r.weighted(&[(3, 0), (1, 2)]),
+        cut: false,
+        evict: true,
+        gossip_ms: r.skewed(1, 300),
+        is_fixed: true,
+        db: 4,
+    }
+}
+
+/// Its keys.
+pub(super) fn cached(number: usize, space: &Space) -> impl Iterator<Item = Key> {
+    let kinds = [Kind::Set, Kind::Hash, Kind::Sorted].repeat(3);
+    kinds.into_iter().enumerate().map(move |(n, kind)| Key {
+        name: format!("{}:{kind:?}{n}", space.name)
+            .to_lowercase()
+            .into_bytes(),
+        kind,
+        db: space.db,
+        space: Some(number),
+        alone: false,
+    })
 }
 
 /// Its keys.

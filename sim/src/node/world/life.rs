@@ -136,6 +136,9 @@ impl World {
             if seat.front.kernel.evictions().evicted > 0 {
                 self.engine.reach("evicted");
             }
+            if seat.front.kernel.evictions().retired > 0 {
+                self.engine.reach("lattice key evicted");
+            }
             for queue in &seat.lanes {
                 if let (Some(begun), Some(request)) = (queue.begun, queue.requests.front()) {
                     slow.sync_us = slow.sync_us.max(self.engine.now_us - begun.at_us);

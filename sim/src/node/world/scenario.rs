@@ -39,6 +39,7 @@ impl Scenario for World {
             "misconf",
             "out of memory",
             "evicted",
+            "lattice key evicted",
             "workers changed",
             "segment rotated",
             "manifest replaced",

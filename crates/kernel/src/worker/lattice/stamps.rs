@@ -1,8 +1,9 @@
 //! Stamps of commands that write to lattice keyspaces.
 
 use super::Lattices;
+use crate::evict::Chosen;
 use crate::replicate::lead::Excess;
-use crate::shard::{CLOCKS_LEAD, Shard};
+use crate::shard::{CLOCKS_LEAD, Contexts, Shard};
 use rufous_base::Now;
 use rufous_datatype::replicated::{Refused, Writer};
 use rufous_lattice::Stamp;
@@ -77,6 +78,20 @@ impl Lattices {
         }
     }
 
+    /// Deletes keys, as the command of a client that has seen their values. Clocks do not lead.
+    pub(in crate::worker) fn delete(&mut self, now: Now, keys: &[Chosen], shard: &mut Shard) {
+        self.begin_writes(now, shard);
+        for Chosen { db, key } in keys {
+            // At `LEVEL causal` a session deletes what it has seen, or else what is shown.
+            shard.lattice_mut().begin_session(0, Contexts::default());
+            let key = shard.key(key);
+            shard.remove(usize::from(*db), key, now);
+            shard.lattice_mut().end_session();
+        }
+        let refused = self.end_writes(now, shard);
+        debug_assert!(refused.is_none(), "a deletion needs no other replica");
+    }
+
     /// Why the running command may not write lattice keys.
     #[inline]
     pub(in crate::worker) fn bar(&self) -> Option<Excess> {
@@ -134,6 +149,11 @@ impl Lattices {
     /// No stamp issued or observed here has a later time.
     pub(in crate::worker) fn time(&self) -> u64 {
         self.replicas.time()
+    }
+
+    /// The time of stamps up to which this worker has forgotten all graves.
+    pub(in crate::worker) fn forgotten(&self) -> u64 {
+        self.replicas.forgotten()
     }
 
     /// Another worker has promised this time, or has written to keys here with stamps up to it:

@@ -41,6 +41,8 @@ pub(crate) struct Figures {
     pub(crate) per_second: u64,
     pub(crate) expired: u64,
     pub(crate) evicted: u64,
+    /// Of these, keys of lattice keyspaces.
+    pub(crate) retired: u64,
     pub(crate) changes: u64,
     pub(crate) hits: u64,
     pub(crate) misses: u64,
@@ -79,6 +81,7 @@ impl Figures {
             all.per_second += one.per_second;
             all.expired += one.expired;
             all.evicted += one.evicted;
+            all.retired += one.retired;
             all.changes += one.changes;
             all.hits += one.hits;
             all.misses += one.misses;

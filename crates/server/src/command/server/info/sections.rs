@@ -209,6 +209,7 @@ fn stats(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) {
     field(out, "sync_partial_err", 0);
     field(out, "expired_keys", all.expired);
     field(out, "evicted_keys", all.evicted);
+    field(out, "evicted_lattice_keys", all.retired);
     field(out, "evicted_clients", 0);
     field(out, "keyspace_hits", all.hits);
     field(out, "keyspace_misses", all.misses);

@@ -21,7 +21,7 @@ pub static CREATE: SessionCommand = SessionCommand {
         -7,
         CHANGES,
         "name PREFIX prefix REGIME <LATTICE | STRICT> [LEVEL level] [THREADS <threads | ALL>] \
-         [REPLICAS replicas] [RESOLVE <NEWEST | LARGEST | SMALLEST | REFUSE>] [CUT <YES | NO>] [GOSSIP milliseconds]",
+         [REPLICAS replicas] [RESOLVE <NEWEST | LARGEST | SMALLEST | REFUSE>] [CUT <YES | NO>] [EVICT <YES | NO>] [GOSSIP milliseconds]",
         "Makes a keyspace of all keys that begin with a prefix.",
     ),
     run: create,
@@ -33,7 +33,7 @@ pub static ALTER: SessionCommand = SessionCommand {
         -5,
         CHANGES,
         "name [PREFIX prefix] [REGIME <LATTICE | STRICT>] [LEVEL level] [THREADS <threads | ALL>] \
-         [REPLICAS replicas] [RESOLVE <NEWEST | LARGEST | SMALLEST | REFUSE>] [CUT <YES | NO>] [GOSSIP milliseconds]",
+         [REPLICAS replicas] [RESOLVE <NEWEST | LARGEST | SMALLEST | REFUSE>] [CUT <YES | NO>] [EVICT <YES | NO>] [GOSSIP milliseconds]",
         "Changes a keyspace, and converts its keys.",
     ),
     run: alter,
