@@ -399,6 +399,7 @@ mod tests {
         let table = table.with(Keyspace::new("paid", b"cart:paid:")).unwrap();
         let few = Keyspace {
             threads: 2,
+            evict: false,
             level: "monotonic-reads+monotonic-writes".parse().unwrap(),
             ..lattice("likes", b"like:")
         };

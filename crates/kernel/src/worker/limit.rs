@@ -16,7 +16,7 @@ use std::sync::Arc;
 macro_rules! judge {
     ($worker:expr) => {{
         let (locks, placement) = (&$worker.locks, &$worker.placement);
-        let table = $worker.lattice.table();
+        let (table, serves) = ($worker.lattice.table(), !$worker.lattice.awaits_nodes());
         |db: u8, key: &[u8]| {
             if !locks.is_idle() && locks.blocks(db, key) {
                 return None;
@@ -24,7 +24,7 @@ macro_rules! judge {
             let Some(keyspace) = table.of(key) else {
                 return Some(1);
             };
-            let is_ours = !keyspace.is_lattice() || placement.is_primary(key);
+            let is_ours = !keyspace.is_lattice() || serves && placement.is_primary(key);
             let replicas = keyspace.spread(placement.workers());
             (keyspace.evict && is_ours).then_some(replicas)
         }
