@@ -17,7 +17,7 @@ macro_rules! judge {
     ($worker:expr) => {{
         let (locks, placement) = (&$worker.locks, &$worker.placement);
         let (table, serves) = ($worker.lattice.table(), !$worker.lattice.awaits_nodes());
-        |db: u8, key: &[u8]| {
+        move |db: u8, key: &[u8]| {
             if !locks.is_idle() && locks.blocks(db, key) {
                 return None;
             }
