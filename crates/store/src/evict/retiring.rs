@@ -11,6 +11,9 @@ use std::collections::VecDeque;
 /// A deletion that is not known everywhere after this time waits for a node that is away.
 const SLOW_US: u64 = 5_000_000;
 
+/// So long small values are not deleted after that, unless all replicas know of it before.
+const PAUSE_US: u64 = 60_000_000;
+
 /// The memory of a grave of a small value, roughly: while graves stay, keys that take less than twice as much are not worth
 /// deleting.
 const GRAVE_BYTES: usize = 256;
@@ -40,8 +43,8 @@ pub(super) struct Retiring {
     under_way: VecDeque<UnderWay>,
     /// What all of them will make free.
     credit: usize,
-    /// The last ones took too long.
-    is_slow: bool,
+    /// Deletions that took too long: their time, and when that was noticed.
+    slow: Option<(u64, u64)>,
 }
 
 impl Retiring {
@@ -58,7 +61,7 @@ impl Retiring {
         (bytes, replicas): (usize, usize),
         most: usize,
     ) -> bool {
-        let is_worth_it = !self.is_slow || bytes >= 2 * GRAVE_BYTES + key.key.len();
+        let is_worth_it = self.slow.is_none() || bytes >= 2 * GRAVE_BYTES + key.key.len();
         if !is_worth_it || self.credit >= most || self.chosen.contains(&key) {
             return false;
         }
@@ -92,12 +95,18 @@ impl Retiring {
 
     /// All graves with stamps up to a time were forgotten.
     pub(super) fn settle(&mut self, now: Now, forgotten: u64) {
+        let lasts = |&(until, since_us): &(u64, u64)| {
+            until > forgotten && now.mono_us.saturating_sub(since_us) < PAUSE_US
+        };
+        self.slow = self.slow.filter(lasts);
         while let Some(first) = self.under_way.front() {
             let is_known = first.until <= forgotten;
             if !is_known && now.mono_us.saturating_sub(first.since_us) < SLOW_US {
                 return;
             }
-            self.is_slow = !is_known;
+            if !is_known {
+                self.slow = Some((first.until, now.mono_us));
+            }
             self.credit -= first.bytes;
             self.under_way.pop_front();
         }
@@ -167,7 +176,11 @@ mod tests {
         assert_eq!(retiring.credit(), 0, "it stays");
         assert!(!deleted(&mut retiring, 100, 5_001));
         assert!(deleted(&mut retiring, 1_000, 5_001));
-        retiring.settle(at_ms(5_002), 5_001);
+        retiring.settle(at_ms(5_002), 1);
         assert!(deleted(&mut retiring, 100, 5_003), "the node is back");
+        retiring.settle(at_ms(10_003), 2);
+        assert!(!deleted(&mut retiring, 100, 10_003));
+        retiring.settle(at_ms(70_003), 2);
+        assert!(deleted(&mut retiring, 100, 70_003), "it is tried again");
     }
 }
