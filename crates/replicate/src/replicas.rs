@@ -16,6 +16,7 @@
 //!    ([`Replicas::observe`]).
 
 mod drained;
+mod forgetting;
 mod inbox;
 #[cfg(test)]
 mod inbox_tests;
@@ -71,6 +72,8 @@ pub struct Replicas {
     own: WorkerId,
     /// Its number in stamps and messages.
     replica: u16,
+    /// There may be workers of other nodes.
+    in_cluster: bool,
     clock: Clock,
     lead: Lead,
     heard: Heard,
@@ -122,13 +125,17 @@ impl Replicas {
         let replica = member::replica_of(node, own)?;
         let fits = workers <= member::MOST_WORKERS;
         let first = member::first_of(node).filter(|_| fits)?;
-        Some(Self::of(own, (replica, first), workers))
+        Some(Self {
+            in_cluster: true,
+            ..Self::of(own, (replica, first), workers)
+        })
     }
 
     fn of(own: WorkerId, (replica, first): (u16, u16), workers: usize) -> Self {
         Self {
             own,
             replica,
+            in_cluster: false,
             clock: Clock::new(replica),
             lead: Lead::default(),
             heard: Heard::new(replica, first, workers),
@@ -274,7 +281,7 @@ impl Replicas {
 
     /// The latest time at which [`Replicas::poll`] is to be called.
     pub fn wake_us(&self, period_us: u64) -> Option<u64> {
-        let is_behind = self.forgotten < self.settled().min(self.wanted);
+        let is_behind = self.forgotten < self.wanted && self.forgotten < self.settled();
         match self.epoch.is_some() || is_behind {
             true => Some(0),
             false => self.due_us(period_us),
@@ -290,7 +297,7 @@ impl Replicas {
 
     /// Whether a report is wanted by other workers or by this one.
     fn owes_report(&self) -> bool {
-        if self.heard.is_alone() {
+        if self.wanted == 0 || self.heard.is_alone() {
             return false;
         }
         let Said {
@@ -299,7 +306,8 @@ impl Replicas {
             horizon,
             ..
         } = self.said;
-        self.wanted > upto.min(least).min(horizon).min(self.heard.settled())
+        self.wanted > upto.min(least).min(horizon)
+            || !self.has_forgotten_wanted() && self.wanted > self.heard.settled()
     }
 
     /// Advances replication by a bounded step. `unsettled` are keys whose latest writes may not be committed at all
@@ -320,7 +328,10 @@ impl Replicas {
         let more = self.forget(now, shard);
         self.unsettled = false;
         if self.heard.is_alone() {
-            shard.changeset().clear();
+            let changes = shard.changeset();
+            if changes.updates() > 0 || !changes.is_empty() {
+                changes.clear();
+            }
             self.fresh = None;
             return more;
         }
@@ -474,24 +485,5 @@ impl Replicas {
         if placement.workers() < self.heard.len() {
             out.push((To::Nodes { is_report: true }, bytes));
         }
-    }
-
-    fn forget(&mut self, now: Now, shard: &mut Shard) -> bool {
-        if self.heard.is_alone() && shard.has_to_forget() {
-            // Reports advance the clocks of others; this worker has no writes to advance its own.
-            self.stamp(now);
-        }
-        let settled = self.settled();
-        if shard.has_to_forget() {
-            if self.wanted <= settled {
-                self.wanted = self.clock.last();
-                self.asked_us = now.mono_us;
-            }
-            if shard.forget_step(settled, KEYS_PER_STEP) {
-                return true;
-            }
-        }
-        self.forgotten = settled;
-        false
     }
 }

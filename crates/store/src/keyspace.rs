@@ -7,6 +7,7 @@
 mod lookup;
 mod resolve;
 
+pub(crate) use lookup::head;
 pub use resolve::Resolve;
 
 use crate::effect::{NotAnEffect, byte, put_varint, slice, varint};

@@ -5,7 +5,7 @@
 //! the key itself. Any other worker always forwards its requests to the same replica, so that a connection never
 //! switches between replicas of a key.
 
-use crate::keyspace::{Keyspace, Keyspaces};
+use crate::keyspace::{Keyspace, Keyspaces, head};
 use rufous_base::slot::{slot_of, worker_of_slot};
 use rufous_base::{Until, WorkerId};
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub struct Placement {
     keyspaces: Option<Arc<Keyspaces>>,
     /// The first bytes of lattice keys: most other keys need no search.
     firsts: Firsts,
+    /// What all lattice keys begin with.
+    common: Common,
     gossip_us: u64,
 }
 
@@ -49,6 +51,40 @@ impl Firsts {
     }
 }
 
+/// What all of some prefixes begin with, up to as many bytes as one number has.
+#[derive(Clone, Copy, Debug, Default)]
+struct Common {
+    bytes: u64,
+    mask: u64,
+}
+
+impl Common {
+    fn of<'p>(prefixes: impl Iterator<Item = &'p [u8]>) -> Self {
+        let mut all = prefixes.map(|prefix| (head(prefix), prefix.len()));
+        let Some((bytes, len)) = all.next() else {
+            return Self::default();
+        };
+        // Bits from the left that are equal in all of them.
+        let common = all.fold(bits(len), |common, (other, len)| {
+            common.min((bytes ^ other).leading_zeros()).min(bits(len))
+        });
+        let mask = u64::MAX.checked_shl(u64::BITS - common).unwrap_or(0);
+        let bytes = bytes & mask;
+        Self { bytes, mask }
+    }
+
+    /// Whether the key may begin with one of the prefixes.
+    #[inline]
+    fn may_begin(&self, key: &[u8]) -> bool {
+        head(key) & self.mask == self.bytes
+    }
+}
+
+/// The bits of a head that are taken by this number of bytes.
+fn bits(len: usize) -> u32 {
+    (len as u32).saturating_mul(u8::BITS).min(u64::BITS)
+}
+
 impl Placement {
     pub fn new(workers: usize) -> Self {
         assert!(workers > 0, "a node has at least one worker");
@@ -57,6 +93,7 @@ impl Placement {
             own: WorkerId(0),
             keyspaces: None,
             firsts: Firsts::default(),
+            common: Common::default(),
             gossip_us: 0,
         }
     }
@@ -70,7 +107,9 @@ impl Placement {
         let wanted = keyspaces.has_lattice().then_some(keyspaces);
         self.keyspaces = wanted.cloned();
         let lattices = || keyspaces.iter().filter(|keyspace| keyspace.is_lattice());
-        self.firsts = Firsts::of(lattices().map(|keyspace| &*keyspace.prefix));
+        let prefixes = || lattices().map(|keyspace| &*keyspace.prefix);
+        self.firsts = Firsts::of(prefixes());
+        self.common = Common::of(prefixes());
         let period = lattices().map(|keyspace| u64::from(keyspace.gossip_ms) * 1000);
         self.gossip_us = period.min().unwrap_or(0);
     }
@@ -100,10 +139,18 @@ impl Placement {
     #[inline]
     pub fn lattice(&self, key: &[u8]) -> Option<&Keyspace> {
         let keyspaces = self.keyspaces.as_ref()?;
-        if !self.firsts.has_first_of(key) {
+        if !self.firsts.has_first_of(key) || !self.common.may_begin(key) {
             return None;
         }
         keyspaces.lattice(key)
+    }
+
+    /// The worker of a key, as [`Placement::owner`] returns it, and whether the key is in a lattice keyspace: both by one
+    /// search.
+    #[inline]
+    pub fn located(&self, key: &[u8]) -> (WorkerId, bool) {
+        let keyspace = self.lattice(key);
+        (self.owner_in(key, keyspace), keyspace.is_some())
     }
 
     /// What a reply that depends on these keys only waits for: for lattice keys it is enough that this worker's log
@@ -123,7 +170,15 @@ impl Placement {
         if self.workers == 1 {
             return WorkerId(0);
         }
-        match self.lattice(key) {
+        self.owner_in(key, self.lattice(key))
+    }
+
+    #[inline]
+    fn owner_in(&self, key: &[u8], keyspace: Option<&Keyspace>) -> WorkerId {
+        if self.workers == 1 {
+            return WorkerId(0);
+        }
+        match keyspace {
             None => self.primary(key),
             Some(keyspace) => self.serving(key, keyspace),
         }
@@ -206,14 +261,35 @@ mod tests {
             }
             Arc::new(table)
         };
-        let cases: [&[&[u8]]; 4] = [&[], &[b"s:", b"\xffx"], &[b"t"], &[b""]];
+        let cases: [&[&[u8]]; 9] = [
+            &[],
+            &[b"s:", b"\xffx"],
+            &[b"t"],
+            &[b""],
+            &[b"", b"t:"],
+            &[b"cart:", b"carp"],
+            &[b"cart:paid\0", b"cart:pai"],
+            &[b"a\0", b"a\0\0\0"],
+            &[b"0123456789", b"01234567x", b"01234567"],
+        ];
         for prefixes in cases {
             let table = of(prefixes);
             let mut placement = Placement::new(2);
             placement.set_keyspaces(&table);
             let all =
                 (0..=u8::MAX).flat_map(|first| [vec![first], vec![first, b':'], vec![first, b'x']]);
-            for key in all.chain([Vec::new()]) {
+            // Keys that begin with some of a prefix, with all of it and more, and with another byte within.
+            let parts = prefixes.iter().flat_map(|&prefix| {
+                let whole = [prefix, b"\0x"].concat();
+                let cut = (0..=whole.len()).map(|len| whole[..len].to_vec());
+                let other = (0..whole.len()).map(|at| {
+                    let mut key = whole.clone();
+                    key[at] ^= 1;
+                    key
+                });
+                cut.chain(other).collect::<Vec<_>>()
+            });
+            for key in all.chain([Vec::new()]).chain(parts) {
                 let (short, long) = (placement.lattice(&key), table.lattice(&key));
                 assert_eq!(short.map(|of| &of.name), long.map(|of| &of.name), "{key:?}");
             }
@@ -228,6 +304,7 @@ mod tests {
             for own in 0..4 {
                 let view = view(4, own, 0);
                 assert_eq!(view.owner(&key), owner);
+                assert_eq!(view.located(&key), (owner, false));
                 assert_eq!(view.owners(&key).collect::<Vec<_>>(), [owner]);
                 assert_eq!(view.is_primary(&key), owner == WorkerId(own));
             }
@@ -248,6 +325,7 @@ mod tests {
                     let view = view(4, own, threads);
                     assert!(view.owners(&key).eq(owners.iter().copied()));
                     let serving = view.owner(&key);
+                    assert_eq!(view.located(&key), (serving, true));
                     assert!(owners.contains(&serving));
                     assert!(serving == WorkerId(own) || !owners.contains(&WorkerId(own)));
                     served[serving.index()] += 1;

@@ -21,22 +21,6 @@ impl Replicas {
         self.keeps_all = keeps;
     }
 
-    /// The time up to which all removals here were forgotten.
-    pub fn forgotten(&self) -> u64 {
-        self.forgotten
-    }
-
-    /// The time up to which removals may be forgotten. It is limited by stamps of later writes here, which matters if
-    /// there are no other workers.
-    pub(super) fn settled(&self) -> u64 {
-        if self.keeps_all {
-            return 0;
-        }
-        let promised = self.promises.values().map(|&(upto, _)| upto);
-        let own = promised.fold(self.clock.last(), u64::min);
-        self.heard.settled().min(own)
-    }
-
     /// Whether every other worker of this node has sent the state that it started with.
     pub fn has_heard_all(&self) -> bool {
         self.heard.least_here() > 0

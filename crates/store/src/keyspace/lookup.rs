@@ -28,7 +28,9 @@ struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lookup(Vec<Entry>);
 
-fn head(bytes: &[u8]) -> u64 {
+/// The first bytes as a number that sorts like the bytes; missing ones are zero.
+#[inline]
+pub(crate) fn head(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<HEAD>() {
         Some(head) => u64::from_be_bytes(*head),
         None => {

@@ -198,6 +198,17 @@ impl Databases {
         }
     }
 
+    /// Whether some database has state to forget; if not, none is looked at before one gets some.
+    #[cold]
+    pub(super) fn look_to_forget(&mut self) -> bool {
+        self.env.may_forget = self.has_graves_queued();
+        self.env.may_forget
+    }
+
+    fn has_graves_queued(&self) -> bool {
+        self.dbs.iter().any(|db| !db.graves.is_settled())
+    }
+
     /// Forgets deletions up to `horizon`; see [`Shard::forget_step`](super::Shard::forget_step).
     pub(super) fn forget(&mut self, horizon: u64, budget: usize) -> bool {
         if self.dbs.iter().any(|db| db.graves.is_due(horizon)) {
@@ -228,5 +239,7 @@ impl Databases {
         for db in &self.dbs {
             db.check(|key| hash_of(&self.seed, key));
         }
+        let is_missed = self.has_graves_queued() && !self.env.may_forget;
+        assert!(!is_missed, "what is to be forgotten is looked for");
     }
 }

@@ -36,6 +36,9 @@ pub(super) struct Env {
     pub(super) ops: Vec<u8>,
     pub(super) lattice: Lattice,
     pub(super) horizons: Horizons,
+    /// Some database may have state to forget: set when it gets some, and cleared when none is found. A worker asks in
+    /// every turn, and looks at no database to learn that there is nothing.
+    pub(super) may_forget: bool,
     /// Slots whose keys expire by another node's decision, if any.
     pub(super) guests: Guests,
 }
@@ -59,6 +62,7 @@ impl Env {
             ops: Vec::new(),
             lattice: Lattice::default(),
             horizons: Horizons::default(),
+            may_forget: false,
             guests: Guests::default(),
         }
     }

@@ -275,8 +275,9 @@ impl Shard {
     }
 
     /// Whether there is state that is kept only until all replicas have received it.
-    pub fn has_to_forget(&self) -> bool {
-        self.data.dbs.iter().any(|db| !db.graves.is_settled())
+    #[inline]
+    pub fn has_to_forget(&mut self) -> bool {
+        self.data.env.may_forget && self.data.look_to_forget()
     }
 
     /// Forgets deletions up to `horizon`, the time of a stamp, which all replicas must have set as their horizon:

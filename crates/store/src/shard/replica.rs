@@ -131,7 +131,7 @@ impl<'a> LocalReplica<'a> {
         } else {
             self.db.set_expiry(found, self.key, altered.deadline);
             if altered.fades {
-                self.db.graves.enroll(self.key, altered.newest);
+                self.enroll(altered.newest);
             }
         }
         altered.result
@@ -179,7 +179,7 @@ impl<'a> LocalReplica<'a> {
         }
         let deadline = deadline_of(&object);
         if fades(&object) {
-            self.db.graves.enroll(self.key, object.newest().time);
+            self.enroll(object.newest().time);
         }
         self.db.create_object(self.key, object, now, self.env);
         self.set_deadline(deadline);
@@ -198,7 +198,7 @@ impl<'a> LocalReplica<'a> {
             return self.put_grave(object);
         }
         if fades(&object) {
-            self.db.graves.enroll(self.key, object.newest().time);
+            self.enroll(object.newest().time);
         }
         self.lay(found, object);
     }
@@ -222,8 +222,15 @@ impl<'a> LocalReplica<'a> {
 
     fn put_grave(&mut self, object: Object) {
         if !object.is_empty() {
+            self.env.may_forget = true;
             self.db.graves.put(self.key, object);
         }
+    }
+
+    /// Has the key examined when the horizon has passed this time.
+    fn enroll(&mut self, time: u64) {
+        self.env.may_forget = true;
+        self.db.graves.enroll(self.key, time);
     }
 
     /// Buries an object that is no longer packed and shows nothing.
@@ -271,6 +278,7 @@ impl<'a> LocalReplica<'a> {
         } else {
             // A grave with a deadline may stay for long: others behind it must not wait for it.
             let next = until.min(horizon.saturating_add(SECOND));
+            self.env.may_forget = true;
             self.db.graves.put_until(key, object, parity, next);
         }
     }
@@ -310,7 +318,7 @@ impl<'a> LocalReplica<'a> {
             next
         };
         if let Some(next) = next {
-            self.db.graves.enroll(self.key, next);
+            self.enroll(next);
         }
     }
 }

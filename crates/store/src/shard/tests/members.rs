@@ -336,3 +336,29 @@ fn small_sets_forget_what_was_removed() {
     assert!(!shard.forget_step(stamp.time, 10) && shard.memory().graves == 0);
     shard.check();
 }
+
+/// A worker asks in every turn; no database is looked at once there was nothing, until one gets something.
+#[test]
+fn what_is_to_be_forgotten_is_found_again_after_there_was_nothing() {
+    let (mut shard, now) = (Shard::new(7), Now::default());
+    shard
+        .lattice_mut()
+        .set_keying(Some(std::sync::Arc::new(super::replicas::All)));
+    let mut clock = rufous_lattice::Clock::new(1);
+    assert!(!shard.has_to_forget());
+    for (db, name) in [(0, b"a"), (3, b"b"), (0, b"c")] {
+        let stamp = clock.tick(1);
+        let key = shard.key(name);
+        shard.begin_lattice(rufous_datatype::replicated::Writer { stamp });
+        let edit = shard.update::<Set, _>(db, key, now, |editor| {
+            editor.apply(&set::Op::Add { member: b"m" });
+            editor.apply(&set::Op::Remove { member: b"m" });
+        });
+        assert!(edit.is_ok() && shard.end_lattice().is_some());
+        shard.check();
+        assert!(shard.has_to_forget(), "database {db}");
+        while shard.forget_step(clock.last(), 1) {}
+        assert!(!shard.has_to_forget());
+        shard.check();
+    }
+}
