@@ -36,6 +36,9 @@ pub struct Header {
     pub key: u8,
     /// Hash of the first key.
     pub hash: u32,
+    /// The table of keyspaces by which all keys of the request were found to be strict. Where another table is in
+    /// force, and without one, nothing is known: see `Worker::knows_strict`.
+    pub strict_in: Option<u16>,
 }
 
 /// One request within a batch.
@@ -255,6 +258,7 @@ pub(crate) fn header() -> Header {
         door: Door::Plain,
         key: 0,
         hash: 0,
+        strict_in: None,
     }
 }
 

@@ -166,8 +166,15 @@ impl<P: Program> Worker<P> {
 impl<P: Program> Worker<P> {
     /// Distinguishes this table from earlier ones.
     #[inline]
-    pub(super) fn table_mark(&self) -> u16 {
+    pub fn table_mark(&self) -> u16 {
         self.lattice.table().version() as u16
+    }
+
+    /// Whether the keys of a request that were strict by the table with this mark are so now, as that table is still in force.
+    /// It spares requests of strict keys all that lattice keys need.
+    #[inline]
+    pub fn knows_strict(&self, strict_in: Option<u16>) -> bool {
+        strict_in == Some(self.table_mark())
     }
 
     /// Call it when a step begins, with the clocks as they are read: from the first step on, as the first reading is trusted.

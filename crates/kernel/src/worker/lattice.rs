@@ -153,7 +153,6 @@ impl Lattices {
         has_nodes: bool,
     ) -> Option<Arc<dyn Keying>> {
         let keys = || Keys {
-            table: Arc::clone(&self.table),
             workers,
             has_nodes,
             placement: placement.clone(),
@@ -299,10 +298,18 @@ impl Lattices {
             self.unsettled.keep(&mut self.outbox);
         }
         store.shard.tell_horizon();
+        if self.outbox.is_empty() && !self.awaits_replicated() {
+            return;
+        }
         for (to, bytes) in self.outbox.drain(..) {
             out.call(Call::Replicate(to, bytes));
         }
         out.call(Call::Replicated);
+    }
+
+    /// Whether [`Lattices::on_replicated`] may have something to do although nothing is sent.
+    fn awaits_replicated(&self) -> bool {
+        self.nodes.is_some() || self.is_exchanging || self.drains.is_open()
     }
 
     /// The changes of this turn have been passed on, and the log has everything up to `logged`.

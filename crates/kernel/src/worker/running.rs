@@ -22,6 +22,7 @@ impl<P: Program> Worker<P> {
     ) -> Option<Wait> {
         self.shard.set_touch(!header.no_touch);
         let has_lattice = self.placement.has_lattice()
+            && !self.knows_strict(header.strict_in)
             && P::may_concern_lattice(header.command, &args, &self.placement);
         let start = out.mark();
         if has_lattice && !self.begin_lattice(now, header, &args, out) {

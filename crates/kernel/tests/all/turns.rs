@@ -155,6 +155,7 @@ fn a_command_is_not_answered_as_done_if_its_slot_has_left_before_its_writes() {
         door: Door::default(),
         key: 1,
         hash: workers[0].shard.key(&keys[0]).hash,
+        strict_in: None,
     };
     let (args, named) = (Args::new(&bytes, &spans, &mut []), [(0, 1), (0, 2)]);
     let submitted = workers[0].submit_many(NOW, &header, &named, args, &mut Output::default());

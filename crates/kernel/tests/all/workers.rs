@@ -207,6 +207,7 @@ impl World {
             } else {
                 0
             },
+            strict_in: None,
         };
         let mut out = Output::default();
         let args_of = Args::new(&buf, &spans, &mut []);

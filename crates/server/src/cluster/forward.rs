@@ -87,6 +87,7 @@ impl Front {
                 conn: self.peers.jobs.begin(job, header.db, header.resp3),
                 key: 1,
                 hash: self.kernel.shard.key(args.get(1)).hash,
+                strict_in: None,
                 ..*header
             };
             match words.node {

@@ -66,7 +66,7 @@ impl Front {
         if let Some(spec) = spec {
             spec.keys.find(&args, request.db as u8, &mut found);
         }
-        let keyed = |(db, arg)| parse::parsed_key(&self.kernel, &args, db, arg);
+        let keyed = |found| parse::parsed_key(&self.kernel, &args, found).0;
         let keys: Vec<_> = found.into_iter().map(keyed).collect();
         let is_here = self.locator().way_to_keys(&keys, &args) == Way::Here;
         if !self.peers.serving.on_routed(&asker, is_here) {
@@ -141,6 +141,7 @@ impl Front {
             door: Door::Forwarded,
             key: first.map_or(0, |key| key.arg as u8),
             hash: first.map_or(0, |key| key.hash),
+            strict_in: None,
         };
         self.run_keyed(now, &header, keys, args, fx);
     }
@@ -163,7 +164,7 @@ impl Front {
         }
         let mut found = Vec::new();
         spec.keys.find(&args, header.db, &mut found);
-        let keyed = |(db, arg)| parse::parsed_key(&self.kernel, &args, db, arg);
+        let keyed = |found| parse::parsed_key(&self.kernel, &args, found).0;
         let keys: Vec<_> = found.into_iter().map(keyed).collect();
         self.run_keyed(now, header, &keys, args, fx);
     }
@@ -182,6 +183,7 @@ impl Front {
             quiet: header.quiet,
             db: header.db,
             keys,
+            strict_in: None,
         };
         let start = fx.output.mark();
         match self.submit(now, &request, header, args, fx) {

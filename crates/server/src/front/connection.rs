@@ -211,6 +211,7 @@ impl Connection {
             door: self.door().of_requests(),
             key: first_key.map_or(0, |k| k.arg as u8),
             hash: first_key.map_or(0, |k| k.hash),
+            strict_in: None,
         }
     }
 

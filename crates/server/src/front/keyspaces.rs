@@ -103,6 +103,7 @@ pub(super) fn request(table: &CommandTable) -> Header {
         door: rufous_kernel::batch::Door::default(),
         key: 0,
         hash: 0,
+        strict_in: None,
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Parsed {
     pub big: u32,
     /// Range in [`Lookahead::keys`].
     pub keys: (u32, u32),
+    /// The table of keyspaces by which all its keys are strict: see [`rufous_kernel::Header`].
+    pub strict_in: Option<u16>,
 }
 
 /// The target of a parsed request.
@@ -56,11 +58,16 @@ pub struct ParsedKey {
 }
 
 impl ParsedKey {
-    /// The worker that runs a command on the key.
+    /// The worker that runs a command on the key. `strict_in`: that of the request.
     #[inline]
-    pub(super) fn owner_now(&self, kernel: &Worker<DataCommands>, args: &Args<'_>) -> WorkerId {
+    pub(super) fn owner_now(
+        &self,
+        kernel: &Worker<DataCommands>,
+        args: &Args<'_>,
+        strict_in: Option<u16>,
+    ) -> WorkerId {
         // The table may have changed since it was parsed.
-        if kernel.keyspaces().is_empty() {
+        if kernel.keyspaces().is_empty() || kernel.knows_strict(strict_in) {
             self.owner
         } else {
             kernel.placement().owner(args.get(self.arg as usize))

@@ -120,6 +120,7 @@ impl Parser<'_> {
             quiet: false,
             big: NO_BIG,
             keys: (0, 0),
+            strict_in: None,
         });
     }
 
@@ -146,20 +147,27 @@ impl Parser<'_> {
         }
         let spans = (first_span as u32, ahead.spans.len() as u32);
         let what = find_command(self.table, quiet, &args);
+        let mut strict_in = None;
         if let What::Command(id) = what {
             let spec = self.table.spec(id);
             match spec.keys.single() {
                 Some(arg) => {
-                    let key = parsed_key(self.kernel, &args, connection.db, u32::from(arg));
+                    let (key, is_lattice) =
+                        parsed_key(self.kernel, &args, (connection.db, u32::from(arg)));
                     ahead.keys.push(key);
+                    strict_in = (!is_lattice).then(|| self.kernel.table_mark());
                 }
                 None if matches!(spec.keys, Keys::None) => {}
                 None => {
                     ahead.found.clear();
                     spec.keys.find(&args, connection.db, &mut ahead.found);
-                    for &(db, arg) in &ahead.found {
-                        ahead.keys.push(parsed_key(self.kernel, &args, db, arg));
+                    let mut is_any_lattice = !matches!(spec.keys, Keys::Range { .. });
+                    for &found in &ahead.found {
+                        let (key, is_lattice) = parsed_key(self.kernel, &args, found);
+                        ahead.keys.push(key);
+                        is_any_lattice |= is_lattice;
                     }
+                    strict_in = (!is_any_lattice).then(|| self.kernel.table_mark());
                 }
             }
             let count = spans.1 - spans.0;
@@ -182,25 +190,27 @@ impl Parser<'_> {
             quiet,
             big,
             keys: (first_key, ahead.keys.len() as u32),
+            strict_in,
         });
     }
 }
 
-/// Hash and owner of the key at `arg`.
+/// Hash and owner of the key at an argument, and whether it is in a lattice keyspace.
 #[inline]
 pub(crate) fn parsed_key(
     kernel: &Worker<DataCommands>,
     args: &Args<'_>,
-    db: u8,
-    arg: u32,
-) -> ParsedKey {
+    (db, arg): (u8, u32),
+) -> (ParsedKey, bool) {
     let key = kernel.shard.key(args.get(arg as usize));
-    ParsedKey {
+    let (owner, is_lattice) = kernel.placement().located(key.bytes);
+    let parsed = ParsedKey {
         db,
         arg,
         hash: key.hash,
-        owner: kernel.placement().owner(key.bytes),
-    }
+        owner,
+    };
+    (parsed, is_lattice)
 }
 
 /// The command that a request names.

@@ -60,7 +60,10 @@ impl Front {
         };
         let (queues, has_begun) = (connection.queues(spec), connection.transaction.is_begun());
         connection.note_command(id, queues);
-        let header = connection.header(id, request.quiet, request.keys.first());
+        let header = Header {
+            strict_in: request.strict_in,
+            ..connection.header(id, request.quiet, request.keys.first())
+        };
         let within = Within::of(queues, has_begun);
         let routed = Routed::new(&request, spec, &args, &way, within);
         if let Some(failure) = self.refused_on_keys(&routed) {
@@ -165,8 +168,9 @@ impl Front {
             Dispatch::Key => {
                 // A command with one key has it in `keys`, or was refused for its arity.
                 let first = request.keys.first();
-                let owner =
-                    first.map_or(self.kernel.id(), |key| key.owner_now(&self.kernel, &args));
+                let owner_now =
+                    |key: &ParsedKey| key.owner_now(&self.kernel, &args, request.strict_in);
+                let owner = first.map_or(self.kernel.id(), owner_now);
                 self.kernel
                     .submit_one(now, header, owner, args, &mut fx.output)
             }
@@ -323,7 +327,9 @@ impl Front {
             }
         }
         match routed.request.what {
-            What::Command(id) => self.locator().refused_on_lattice(id, routed.args),
+            What::Command(id) if !self.kernel.knows_strict(routed.request.strict_in) => {
+                self.locator().refused_on_lattice(id, routed.args)
+            }
             _ => None,
         }
     }
@@ -381,6 +387,8 @@ pub(crate) struct Request<'a> {
     /// The database that was selected when it was parsed.
     pub(crate) db: u8,
     pub(crate) keys: &'a [ParsedKey],
+    /// The table of keyspaces by which all its keys were strict when it was parsed, if they were.
+    pub(crate) strict_in: Option<u16>,
 }
 
 impl Request<'_> {

@@ -137,6 +137,7 @@ impl Front {
             quiet: parsed.quiet,
             db: parsed.db,
             keys,
+            strict_in: parsed.strict_in,
         };
         self.run_request(now, request, args, &ahead.errors, fx);
     }
@@ -158,6 +159,7 @@ impl Front {
                             quiet: false,
                             db: 0,
                             keys: &[],
+                            strict_in: None,
                         };
                         self.run_request(now, request, Args::new(&[], &[], &mut []), &[text], fx);
                     }
@@ -183,7 +185,7 @@ impl Front {
         if let What::Command(id) = what {
             let mut found = Vec::new();
             self.table.spec(id).keys.find(&args, header.db, &mut found);
-            let keyed = |(db, arg)| parse::parsed_key(&self.kernel, &args, db, arg);
+            let keyed = |found| parse::parsed_key(&self.kernel, &args, found).0;
             keys.extend(found.into_iter().map(keyed));
         }
         self.run_request(
@@ -194,6 +196,7 @@ impl Front {
                 quiet: header.quiet,
                 db: header.db,
                 keys: &keys,
+                strict_in: None,
             },
             args,
             &[],

@@ -1,25 +1,24 @@
 //! The keyspaces as a shard sees them.
 
-use crate::keyspace::{Keyspaces, Resolve};
+use crate::keyspace::Resolve;
 use crate::placement::Placement;
 use crate::shard::{Keyed, Keying};
 use rufous_datatype::object::Tag;
-use std::sync::Arc;
 
 /// The table, for one worker.
 #[derive(Debug)]
 pub(super) struct Keys {
-    pub(super) table: Arc<Keyspaces>,
     pub(super) workers: usize,
     /// Other nodes may have the same keys.
     pub(super) has_nodes: bool,
+    /// Has the table, and tells most strict keys by their first byte.
     pub(super) placement: Placement,
 }
 
 impl Keying for Keys {
     #[inline]
     fn of(&self, key: &[u8]) -> Option<Keyed> {
-        let keyspace = self.table.lattice(key)?;
+        let keyspace = self.placement.lattice(key)?;
         Some(Keyed {
             strings: match keyspace.level.keeps_siblings() {
                 true => Tag::Siblings,
@@ -30,7 +29,7 @@ impl Keying for Keys {
     }
 
     fn resolve(&self, key: &[u8]) -> Resolve {
-        let keyspace = self.table.lattice(key);
+        let keyspace = self.placement.lattice(key);
         keyspace.map_or(Resolve::Newest, |keyspace| keyspace.resolve)
     }
 
@@ -39,7 +38,7 @@ impl Keying for Keys {
     }
 
     fn is_elsewhere(&self, key: &[u8]) -> bool {
-        let is_lattice = self.table.lattice(key).is_some();
+        let is_lattice = self.placement.lattice(key).is_some();
         is_lattice && !self.placement.is_primary(key)
     }
 }

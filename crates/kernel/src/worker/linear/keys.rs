@@ -309,6 +309,7 @@ fn header_of(command: &Command, id: u16) -> Header {
         door: Default::default(),
         key: 0,
         hash: 0,
+        strict_in: None,
     }
 }
 

@@ -122,6 +122,7 @@ fn header(command: u16, key: &[u8]) -> Header {
         door: Door::Plain,
         key: 1,
         hash: Shard::new(7).key(key).hash,
+        strict_in: None,
     }
 }
 

@@ -91,6 +91,7 @@ fn request(client: u32, command: u16, door: Door, keys: &[&str]) -> Request {
         door,
         key: 1,
         hash: 0,
+        strict_in: None,
     };
     let mut batch = Box::<Batch>::default();
     batch.push(header, Args::new(&bytes, &spans, &mut []));

@@ -241,6 +241,7 @@ fn request_of(names: &[KeyName]) -> Box<Batch> {
         door: Door::default(),
         key: 1,
         hash: 0,
+        strict_in: None,
     };
     let mut batch = Box::<Batch>::default();
     batch.push(header, Args::new(&bytes, &spans, &mut []));

@@ -76,6 +76,7 @@ fn header(client: u32, command: u16) -> Header {
         door: Door::default(),
         key: 1,
         hash: 0,
+        strict_in: None,
     }
 }
 

@@ -214,3 +214,26 @@ fn a_value_that_cannot_be_replicated_has_the_change_refused() {
     world.run_to_quiet();
     assert_eq!(world.reply(got), b"v|");
 }
+
+/// A request was looked at by an earlier table, in which its key was strict: now it is a lattice key.
+#[test]
+fn what_was_strict_by_an_earlier_table_is_looked_at_again() {
+    let mut world = World::new(2, 5);
+    let earlier = Some(world.workers[0].table_mark());
+    world.create("k:", 0);
+    world.run_to_quiet();
+    assert!(!world.workers[0].knows_strict(earlier));
+    world.submit_looked_at(0, SET, (b"v", &[b"k:a"]), earlier);
+    world.run_to_quiet();
+    let seq = world.submit(1, GET, b"", &[b"k:a"]);
+    world.run_to_quiet();
+    assert_eq!(
+        world.reply(seq),
+        b"v|",
+        "a write to one replica reaches the other"
+    );
+    // By the table in force it is believed, so that a strict key costs no search.
+    let current = Some(world.workers[0].table_mark());
+    assert!(world.workers[0].knows_strict(current));
+    assert!(!world.workers[0].knows_strict(None));
+}

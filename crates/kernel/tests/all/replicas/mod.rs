@@ -209,7 +209,7 @@ fn what_is_deleted_is_forgotten_everywhere_and_stays_away() {
             }
         }
         world.run_to_quiet();
-        for worker in &world.workers {
+        for worker in &mut world.workers {
             assert_eq!(worker.shard.graves_len(), 0, "seed {seed}");
             assert!(!worker.shard.has_to_forget());
             assert_eq!((worker.shard.memory().keys, worker.shard.charged()), (0, 0));

@@ -285,12 +285,31 @@ impl World {
             door: rufous_kernel::batch::Door::default(),
             key: 2,
             hash: self.workers[0].shard.key(key).hash,
+            strict_in: None,
         }
     }
 
-    /// Submits a request at a worker; its number.
+    /// Submits a request at a worker, which it looks at beforehand as a front does; its number.
     pub(crate) fn submit(&mut self, at: usize, command: u16, value: &[u8], keys: &[&[u8]]) -> u32 {
-        let header = self.header(command, 0, keys.first().unwrap_or(&&b""[..]));
+        let worker = &self.workers[at];
+        let is_strict = |key: &&[u8]| worker.placement().lattice(key).is_none();
+        let are_strict = !keys.is_empty() && keys.iter().all(is_strict);
+        let strict_in = are_strict.then(|| worker.table_mark());
+        self.submit_looked_at(at, command, (value, keys), strict_in)
+    }
+
+    /// Submits a request whose keys were found to be strict in a table, if they were; its number.
+    pub(crate) fn submit_looked_at(
+        &mut self,
+        at: usize,
+        command: u16,
+        (value, keys): (&[u8], &[&[u8]]),
+        strict_in: Option<u16>,
+    ) -> u32 {
+        let header = Header {
+            strict_in,
+            ..self.header(command, 0, keys.first().unwrap_or(&&b""[..]))
+        };
         let (mut buf, mut spans) = (vec![b'c'], vec![(0, 1)]);
         for arg in [value].iter().chain(keys) {
             spans.push((buf.len() as u32, arg.len() as u32));

@@ -237,6 +237,7 @@ impl World {
             door: rufous_kernel::batch::Door::default(),
             key: keys[0] as u8,
             hash: worker.shard.key(args[keys[0] as usize - 1]).hash,
+            strict_in: None,
         };
         let mut out = Output::default();
         let now = now_at(self.now_us);
