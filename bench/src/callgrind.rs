@@ -4,6 +4,10 @@
 //! One connection sends a fixed number of commands, and in a second run twice as many. The
 //! difference of the two counts, divided by the difference of the commands, leaves out start,
 //! preload and end.
+//!
+//! - [`beside`]: SET of strict keys on a node that has a lattice keyspace
+
+mod beside;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +15,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use crate::date;
 use crate::loadgen::keys::Keys;
 use crate::loadgen::load::{Load, Stop};
 use crate::loadgen::source::{Limited, Mix};
-use crate::loadgen::template::Command;
+use crate::loadgen::template::{Command, Shape};
 use crate::measure::preload;
 use crate::options::RufousOptions;
 use crate::progress::Progress;
@@ -33,6 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// A command that needs this much more than the stored count has regressed.
 const TOLERANCE: f64 = 0.10;
 const COUNTS_FILE: &str = "callgrind.out";
+const BESIDE: &str = "Instructions per SET of a strict key, beside a lattice keyspace";
 
 const COMMANDS: [(&str, Command); 6] = [
     ("PING", Command::Ping),
@@ -43,11 +48,23 @@ const COMMANDS: [(&str, Command); 6] = [
     ("MSET of 4", Command::Mset(4)),
 ];
 
+/// The tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Each command on a node without keyspaces.
+    Commands,
+    /// SET of strict keys on a node with and without a lattice keyspace.
+    Beside,
+}
+
 /// Instructions per command by callgrind, beside the stored ones.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     #[command(flatten)]
     pub rufous: RufousOptions,
+    /// Only this table; nothing is stored then
+    #[arg(long, value_enum)]
+    pub only: Option<Part>,
     /// Commands in the first of the two runs
     #[arg(long, default_value_t = 20_000)]
     pub operations: u64,
@@ -61,6 +78,12 @@ pub struct Options {
     /// Change nothing, and fail if a command needs over 10 % more than stored
     #[arg(long)]
     pub check: bool,
+}
+
+impl Options {
+    fn wants(&self, part: Part) -> bool {
+        self.only.is_none_or(|only| only == part)
+    }
 }
 
 /// Instructions per command, as stored.
@@ -85,41 +108,86 @@ pub fn run(options: &Options) -> Result<()> {
         );
     }
     let spec = under_valgrind(options.rufous.spec()?);
-    let runs = options.runs.max(1);
-    let progress = Progress::new("callgrind", 2 * runs * COMMANDS.len() as u64);
+    let commands = options.wants(Part::Commands);
+    let is_beside = options.wants(Part::Beside) && !options.check;
+    let rows = u64::from(commands) * COMMANDS.len() as u64
+        + u64::from(is_beside) * beside::ROWS * beside::PER_ROW;
+    let progress = Progress::new("callgrind", 2 * options.runs.max(1) * rows);
     let mut now = Counts {
         date: date::today(),
         instructions: BTreeMap::new(),
     };
-    for (name, command) in COMMANDS {
-        let mut totals = [f64::INFINITY; 2];
-        for _ in 0..runs {
-            for (total, times) in totals.iter_mut().zip([1, 2]) {
-                progress.doing(&format!("{name}, {} commands", options.operations * times));
-                let counted = instructions(&spec, command, options.operations * times)?;
-                *total = total.min(counted as f64);
-                progress.advance(1);
-            }
-        }
-        let batches = options.operations / PIPELINE as u64;
-        let per_command = (totals[1] - totals[0]) / (batches * PIPELINE as u64) as f64;
-        progress.say(&format!("{name}: {per_command:.0} instructions"));
-        now.instructions.insert(name.to_owned(), per_command);
+    if commands {
+        now.instructions = count_commands(options, &spec, &progress)?;
     }
+    let beside = match is_beside {
+        true => Some(beside::table(options, &spec, &progress)?),
+        false => None,
+    };
     drop(progress);
     let (table, regressed) = compare(&now, &stored);
-    println!("\nInstructions per command\n\n{}", table.terminal());
-    if options.check {
-        if !regressed.is_empty() {
-            bail!(
-                "over {:.0} % more than stored: {}",
-                TOLERANCE * 100.0,
-                regressed.join(", ")
-            );
-        }
-        return Ok(());
+    if commands {
+        println!("\nInstructions per command\n\n{}", table.terminal());
     }
-    write(options, &now, &table)
+    if let Some(beside) = &beside {
+        println!("\n{BESIDE}\n\n{}", beside.terminal());
+    }
+    if options.check && !regressed.is_empty() {
+        bail!(
+            "over {:.0} % more than stored: {}",
+            TOLERANCE * 100.0,
+            regressed.join(", ")
+        );
+    }
+    match beside {
+        Some(beside) if commands => write(options, &now, &table, &beside),
+        _ => Ok(()),
+    }
+}
+
+/// Instructions of each of [`COMMANDS`].
+fn count_commands(
+    options: &Options,
+    spec: &ServerSpec,
+    progress: &Progress,
+) -> Result<BTreeMap<String, f64>> {
+    let runs = Runs {
+        options,
+        pipeline: PIPELINE,
+        progress,
+    };
+    let mut counts = BTreeMap::new();
+    for (name, command) in COMMANDS {
+        let count = counted(&runs, name, |operations| {
+            instructions(spec, command, operations)
+        })?;
+        counts.insert(name.to_owned(), count);
+    }
+    Ok(counts)
+}
+
+/// How often the runs for one figure are made.
+struct Runs<'a> {
+    options: &'a Options,
+    pipeline: usize,
+    progress: &'a Progress,
+}
+
+/// Instructions per command, where `run` returns the total of a run with a number of commands.
+fn counted(runs: &Runs<'_>, name: &str, run: impl Fn(u64) -> Result<u64>) -> Result<f64> {
+    let (operations, progress) = (runs.options.operations, runs.progress);
+    let mut totals = [f64::INFINITY; 2];
+    for _ in 0..runs.options.runs.max(1) {
+        for (total, times) in totals.iter_mut().zip([1, 2]) {
+            progress.doing(&format!("{name}, {} commands", operations * times));
+            *total = total.min(run(operations * times)? as f64);
+            progress.advance(1);
+        }
+    }
+    let batches = operations / runs.pipeline as u64;
+    let per_command = (totals[1] - totals[0]) / (batches * runs.pipeline as u64) as f64;
+    progress.say(&format!("{name}: {per_command:.0} instructions"));
+    Ok(per_command)
 }
 
 fn under_valgrind(spec: ServerSpec) -> ServerSpec {
@@ -137,7 +205,7 @@ fn under_valgrind(spec: ServerSpec) -> ServerSpec {
 
 /// What a run with this many commands takes in total, in whole batches.
 fn instructions(spec: &ServerSpec, command: Command, operations: u64) -> Result<u64> {
-    let mut server = Server::start(spec)?;
+    let server = Server::start(spec)?;
     let counters = command == Command::Incr;
     let content = if counters {
         Command::SetCounter
@@ -145,17 +213,39 @@ fn instructions(spec: &ServerSpec, command: Command, operations: u64) -> Result<
         Command::Set
     };
     preload(&server, content, SHAPE, 0..KEYS)?;
-    let mut load = Load::connect(server.addr, 1)?;
-    let source = Mix::one(command, SHAPE, Keys::Uniform(KEYS), PIPELINE);
-    let mut source = Limited {
-        source,
-        batches: operations / PIPELINE as u64,
-    };
-    load.run(&mut source, Stop::Exhausted)?;
-    server.stop(PATIENCE)?;
-    let path = server.dir().join(COUNTS_FILE);
-    let text = fs::read_to_string(&path).context("reading what callgrind counted")?;
-    total(&text).context("callgrind's output has no total")
+    let load = Load::connect(server.addr, 1)?;
+    Counted {
+        command,
+        shape: SHAPE,
+        keys: Keys::Uniform(KEYS),
+        pipeline: PIPELINE,
+        operations,
+    }
+    .run(server, load)
+}
+
+/// Commands whose instructions are counted.
+struct Counted {
+    command: Command,
+    shape: Shape,
+    keys: Keys,
+    pipeline: usize,
+    operations: u64,
+}
+
+impl Counted {
+    /// Sends them in whole batches, and stops the server. Returns its instructions since its start.
+    fn run(self, mut server: Server, mut load: Load) -> Result<u64> {
+        let mut source = Limited {
+            source: Mix::one(self.command, self.shape, self.keys, self.pipeline),
+            batches: self.operations / self.pipeline as u64,
+        };
+        load.run(&mut source, Stop::Exhausted)?;
+        server.stop(PATIENCE)?;
+        let path = server.dir().join(COUNTS_FILE);
+        let text = fs::read_to_string(&path).context("reading what callgrind counted")?;
+        total(&text).context("callgrind's output has no total")
+    }
 }
 
 /// Instructions fetched, summed over all threads.
@@ -198,17 +288,21 @@ fn compare(now: &Counts, stored: &Counts) -> (Table, Vec<String>) {
     (table, regressed)
 }
 
-fn write(options: &Options, now: &Counts, table: &Table) -> Result<()> {
+fn write(options: &Options, now: &Counts, table: &Table, beside: &Table) -> Result<()> {
     fs::create_dir_all(&options.out)?;
     let page = format!(
         "# Instructions per command\n\nPrinted by `cargo run --release -p rufous-bench -- callgrind` on {}: one \
          worker under `valgrind --tool=callgrind`, one connection, pipeline {PIPELINE}, {KEYS} keys \
          of 8 B with values of 64 B; the difference between a run with {} commands and one with \
-         twice as many, each the one of {} with the fewest instructions, as ticks of the clock add to them. *Stored* is what stood here before.\n\n{}",
+         twice as many, each the one of {} with the fewest instructions, as ticks of the clock add to them. *Stored* is what stood here before.\n\n{}\n\
+         ## {BESIDE}\n\nKeys of 16 B and the connection are those of one worker. The node has no keyspace, or one lattice keyspace \
+         that none of the keys is in, whose prefix begins with another byte than the keys or with the same. With a pipeline of 1 \
+         most of the instructions are those of a turn of the worker.\n\n{}",
         now.date,
         options.operations,
         options.runs.max(1),
         table.markdown(),
+        beside.markdown(),
     );
     let json = serde_json::to_string_pretty(now)? + "\n";
     for (name, text) in [("instructions.md", &page), ("instructions.json", &json)] {

@@ -12,7 +12,7 @@ use crate::client::{Client, encode};
 use crate::loadgen::keys::{self, Keys};
 use crate::loadgen::load::Load;
 use crate::loadgen::source::Mix;
-use crate::loadgen::template::Command;
+use crate::loadgen::template::{Command, Shape};
 use crate::measure::{Measured, Rounds, Sample, preload, ratio, window};
 use crate::plot::{Bar, Chart, Group};
 use crate::progress::Progress;
@@ -54,7 +54,7 @@ pub fn run(context: &mut Context) -> Result<Report> {
     preload(&server, Command::Set, SHAPE, 0..keys)?;
     progress.advance(1);
     progress.doing("asking who owns which key");
-    let owned = owned_keys(&server, keys)?;
+    let owned = owned_keys(&server, SHAPE, keys)?;
     let streams = connections_by_worker(&server, connections)?;
     let mut loads = streams
         .into_iter()
@@ -110,16 +110,18 @@ fn alternate(
     Ok((own, other))
 }
 
-/// The numbers of the keys that each worker owns, as the server itself says.
-fn owned_keys(server: &Server, keys: u64) -> Result<Vec<Vec<u32>>> {
+/// The numbers of the keys that each of two workers owns, as the server itself says.
+pub(crate) fn owned_keys(server: &Server, shape: Shape, keys: u64) -> Result<Vec<Vec<u32>>> {
     let mut client = server.client()?;
     let mut owned = vec![Vec::new(); WORKERS];
+    let prefix = keys::prefix(shape.key_bytes);
     let mut next = 0;
     while next < keys {
         let end = keys.min(next + ASK);
         let mut out = Vec::new();
         for number in next..end {
-            encode(&mut out, &[b"DEBUG", b"OWNER", &keys::digits(number)]);
+            let key = [&prefix[..], &keys::digits(number)].concat();
+            encode(&mut out, &[b"DEBUG", b"OWNER", &key]);
         }
         client.send(&out)?;
         for number in next..end {
@@ -137,8 +139,8 @@ fn owned_keys(server: &Server, keys: u64) -> Result<Vec<Vec<u32>>> {
     Ok(owned)
 }
 
-/// As many connections to each worker as wanted.
-fn connections_by_worker(server: &Server, wanted: usize) -> Result<Vec<Vec<TcpStream>>> {
+/// As many connections to each of two workers as wanted.
+pub(crate) fn connections_by_worker(server: &Server, wanted: usize) -> Result<Vec<Vec<TcpStream>>> {
     let mut found: Vec<Vec<TcpStream>> = (0..WORKERS).map(|_| Vec::new()).collect();
     for _ in 0..wanted * TRIES {
         if found.iter().all(|list| list.len() == wanted) {
