@@ -139,10 +139,17 @@ impl Placement {
     #[inline]
     pub fn lattice(&self, key: &[u8]) -> Option<&Keyspace> {
         let keyspaces = self.keyspaces.as_ref()?;
-        if !self.firsts.has_first_of(key) || !self.common.may_begin(key) {
+        if !self.firsts.has_first_of(key) {
             return None;
         }
-        keyspaces.lattice(key)
+        self.search(key, keyspaces)
+    }
+
+    /// Kept out of line, so that the callers have the short way in line.
+    #[inline(never)]
+    fn search<'k>(&self, key: &[u8], keyspaces: &'k Keyspaces) -> Option<&'k Keyspace> {
+        let may_be = self.common.may_begin(key);
+        may_be.then(|| keyspaces.lattice(key)).flatten()
     }
 
     /// The worker of a key, as [`Placement::owner`] returns it, and whether the key is in a lattice keyspace: both by one
