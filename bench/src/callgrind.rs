@@ -120,9 +120,10 @@ pub fn run(options: &Options) -> Result<()> {
     if commands {
         now.instructions = count_commands(options, &spec, &progress)?;
     }
-    let beside = match is_beside {
-        true => Some(beside::table(options, &spec, &progress)?),
-        false => None,
+    let beside = if is_beside {
+        Some(beside::table(options, &spec, &progress)?)
+    } else {
+        None
     };
     drop(progress);
     let (table, regressed) = compare(&now, &stored);

@@ -16,7 +16,6 @@
 //!    ([`Replicas::observe`]).
 
 mod drained;
-mod forgetting;
 mod inbox;
 #[cfg(test)]
 mod inbox_tests;

@@ -340,10 +340,8 @@ impl Evictor {
             let due = some_due.then(|| shard.draws().soonest()).flatten();
             let due = due.filter(|d| d.expire_at.is_some_and(|at| at <= now.unix_ms()));
             some_due &= due.is_some() && in_vain == 0;
-            let drawn = due.or_else(|| {
-                let drawing = (samples, in_vain > 0);
-                self.pool.best(choice, shard, drawing, now, &mut self.rng)
-            });
+            self.pool.set_some_stay(in_vain > 0);
+            let drawn = due.or_else(|| self.pool.best(choice, shard, samples, now, &mut self.rng));
             let Some(drawn) = drawn else {
                 return (evicted > 0, used);
             };

@@ -4,9 +4,11 @@
 //! table is immutable: a change makes a new table with a higher version, which every worker takes over at the same
 //! instant, while no command runs (see `worker::lattice`).
 
+mod invalid;
 mod lookup;
 mod resolve;
 
+pub use invalid::Invalid;
 pub(crate) use lookup::head;
 pub use resolve::Resolve;
 
@@ -14,7 +16,6 @@ use crate::effect::{NotAnEffect, byte, put_varint, slice, varint};
 use crate::level::Level;
 use lookup::Lookup;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 /// The maximum number of keyspaces of a node.
@@ -85,7 +86,7 @@ impl Keyspace {
         }
     }
 
-    /// Settings in one byte of the table. The second bit is that of what earlier programs do not know, who refuse it.
+    /// Settings in one byte of the table. Earlier programs refuse one with the second bit.
     fn flags(&self) -> u8 {
         u8::from(self.cut) | u8::from(!self.evict) << 1
     }
@@ -119,49 +120,6 @@ impl Keyspace {
             (1, true, false) if self.resolve == Resolve::Newest => Ok(()),
             _ => Err(Invalid::Strict),
         }
-    }
-}
-
-/// Why a table of keyspaces is invalid.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Invalid {
-    Name,
-    Prefix,
-    Gossip,
-    Replicas,
-    Cut,
-    Resolve,
-    Strict,
-    TooMany,
-    NameTaken,
-    PrefixTaken(Box<str>),
-    Missing,
-}
-
-impl fmt::Display for Invalid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match self {
-            Invalid::Name => "a keyspace's name has 1 to 64 letters, digits and any of -_.:",
-            Invalid::Prefix => "a prefix has at most 256 bytes",
-            Invalid::Gossip => "the gossip period must be 1 to 60000 milliseconds",
-            Invalid::Replicas => "replicas on other nodes are not supported: REPLICAS must be 1",
-            Invalid::Cut => "CUT needs a replica on every worker: THREADS all",
-            Invalid::Resolve => {
-                "only LEVEL causal keeps several values of a key: \
-                 RESOLVE of other levels is newest"
-            }
-            Invalid::Strict => {
-                "a strict keyspace has one owner for each key: \
-                 LEVEL, THREADS, RESOLVE and CUT are for lattice keyspaces"
-            }
-            Invalid::TooMany => "the limit of 1024 keyspaces is reached",
-            Invalid::NameTaken => "a keyspace with this name exists",
-            Invalid::PrefixTaken(name) => {
-                return write!(f, "keyspace '{name}' has this prefix");
-            }
-            Invalid::Missing => "no such keyspace",
-        };
-        f.write_str(text)
     }
 }
 

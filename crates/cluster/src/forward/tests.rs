@@ -47,6 +47,7 @@ fn header(client: u32, seq: u32) -> Header {
         door: Door::Plain,
         key: 1,
         hash: 0,
+        strict_in: None,
     }
 }
 

@@ -20,6 +20,7 @@ pub(super) fn header() -> Header {
         door: Door::Plain,
         key: 1,
         hash: 0,
+        strict_in: None,
     }
 }
 

@@ -1,9 +1,10 @@
 //! Whether anything is left to be sent or merged, for a startup or a change of the table of keyspaces that waits for
-//! that.
+//! that; and what can be forgotten since nothing is.
 
-use super::{Fresh, Replicas};
+use super::{Fresh, KEYS_PER_STEP, Replicas};
 use rufous_base::Now;
 use rufous_store::changeset::Changeset;
+use rufous_store::shard::Shard;
 
 impl Replicas {
     /// Triggers an epoch at once, which sends local state or a report that there is none.
@@ -34,5 +35,52 @@ impl Replicas {
     /// Whether no message of another worker of this node waits here.
     pub fn has_merged_all(&self) -> bool {
         !self.inbox.keys().any(|&from| self.heard.is_here(from))
+    }
+
+    /// The time up to which removals may be forgotten. It is limited by stamps of later writes here, which matters if
+    /// there are no other workers.
+    pub(super) fn settled(&self) -> u64 {
+        if self.keeps_all {
+            return 0;
+        }
+        let promised = self.promises.values().map(|&(upto, _)| upto);
+        let own = promised.fold(self.clock.last(), u64::min);
+        self.heard.settled().min(own)
+    }
+
+    /// The time up to which all removals here were forgotten.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Whether all that any worker wants to forget is known to be forgotten here. Within a node the time up to which
+    /// removals may be forgotten does not fall, so that it need not be computed then; it may where other nodes join.
+    #[inline]
+    pub(super) fn has_forgotten_wanted(&self) -> bool {
+        !self.in_cluster && self.wanted <= self.forgotten
+    }
+
+    /// Forgets what all workers have received, by a bounded step. Returns true if there is more.
+    pub(super) fn forget(&mut self, now: Now, shard: &mut Shard) -> bool {
+        let has_to_forget = shard.has_to_forget();
+        if !has_to_forget && self.has_forgotten_wanted() {
+            return false;
+        }
+        if has_to_forget && self.heard.is_alone() {
+            // Reports advance the clocks of others; this worker has no writes to advance its own.
+            self.stamp(now);
+        }
+        let settled = self.settled();
+        if has_to_forget {
+            if self.wanted <= settled {
+                self.wanted = self.clock.last();
+                self.asked_us = now.mono_us;
+            }
+            if shard.forget_step(settled, KEYS_PER_STEP) {
+                return true;
+            }
+        }
+        self.forgotten = settled;
+        false
     }
 }

@@ -357,10 +357,12 @@ fn keys_of_lattice_keyspaces_are_evicted_at_all_replicas() {
             for i in 0..6_000 {
                 let (n, client) = (rng.below(KEYS), clients[i % workers]);
                 let text = "x".repeat(rng.below(900) as usize);
-                let reply = match volatile {
-                    true => rig.run_on(client, &format!("SETEX c:{n} {} {text}", 100 + n)),
-                    false => rig.run_on(client, &format!("SET c:{n} {text}")),
+                let request = if volatile {
+                    format!("SETEX c:{n} {} {text}", 100 + n)
+                } else {
+                    format!("SET c:{n} {text}")
                 };
+                let reply = rig.run_on(client, &request);
                 assert_eq!(reply, "+OK\r\n", "{workers} {policy:?}");
                 if i % 8 == 0 {
                     rig.advance_ms(5);

@@ -60,10 +60,8 @@ impl Front {
         };
         let (queues, has_begun) = (connection.queues(spec), connection.transaction.is_begun());
         connection.note_command(id, queues);
-        let header = Header {
-            strict_in: request.strict_in,
-            ..connection.header(id, request.quiet, request.keys.first())
-        };
+        let mut header = connection.header(id, request.quiet, request.keys.first());
+        header.strict_in = request.strict_in;
         let within = Within::of(queues, has_begun);
         let routed = Routed::new(&request, spec, &args, &way, within);
         if let Some(failure) = self.refused_on_keys(&routed) {

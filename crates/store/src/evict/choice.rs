@@ -41,6 +41,7 @@ pub(super) struct Pool {
     drawn: Vec<Drawn>,
     /// Evictions left in the current round.
     left: usize,
+    some_stay: bool,
 }
 
 /// How suitable a key is for eviction. Expired keys have the highest score.
@@ -59,19 +60,22 @@ impl Pool {
         self.candidates.clear();
     }
 
-    /// The next record to evict, as it was when it was drawn. `None` if there is none to draw. `drawing`: the size of samples,
-    /// and whether some records that were returned before stay.
+    /// Whether some records that were returned stay, so that the first ones in an order are not always worth a try.
+    pub(super) fn set_some_stay(&mut self, some_stay: bool) {
+        self.some_stay = some_stay;
+    }
+
+    /// The next record to evict, as it was when it was drawn. `None` if there is none to draw.
     pub(super) fn best(
         &mut self,
         choice: Choice,
         shard: &Shard,
-        drawing: (usize, bool),
+        samples: usize,
         now: Now,
         rng: &mut Rng,
     ) -> Option<Drawn> {
-        let (samples, some_stay) = drawing;
         match choice.by {
-            By::Expiry if some_stay => {
+            By::Expiry if self.some_stay => {
                 self.drawn.clear();
                 shard.draws().draw(true, samples, rng, &mut self.drawn);
                 let soonest = self.drawn.iter().min_by_key(|drawn| drawn.expire_at);
