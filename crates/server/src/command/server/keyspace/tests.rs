@@ -22,7 +22,7 @@ fn a_keyspace_is_made_shown_changed_and_dropped() {
         let shown = rig.run_on(other, "KEYSPACE DESCRIBE carts");
         let shown: Vec<_> = shown.split("\r\n").skip(2).step_by(2).collect();
         let expected = "name carts prefix cart: regime lattice level eventual threads all \
-            replicas 1 resolve newest cut no gossip-ms 100";
+            replicas 1 resolve newest cut no evict yes gossip-ms 100";
         assert_eq!(shown.join(" "), expected);
         rig.check("KEYSPACE ALTER carts LEVEL pram GOSSIP 5 CUT", "+OK\r\n");
         let shown = rig.run_on(other, "KEYSPACE DESCRIBE carts");
