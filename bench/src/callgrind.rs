@@ -22,7 +22,7 @@ use crate::date;
 use crate::loadgen::keys::Keys;
 use crate::loadgen::load::{Load, Stop};
 use crate::loadgen::source::{Limited, Mix};
-use crate::loadgen::template::{Command, Shape};
+use crate::loadgen::template::Command;
 use crate::measure::preload;
 use crate::options::RufousOptions;
 use crate::progress::Progress;
@@ -110,9 +110,9 @@ pub fn run(options: &Options) -> Result<()> {
     let spec = under_valgrind(options.rufous.spec()?);
     let commands = options.wants(Part::Commands);
     let is_beside = options.wants(Part::Beside) && !options.check;
-    let rows = u64::from(commands) * COMMANDS.len() as u64
+    let counts = u64::from(commands) * 2 * COMMANDS.len() as u64
         + u64::from(is_beside) * beside::ROWS * beside::PER_ROW;
-    let progress = Progress::new("callgrind", 2 * options.runs.max(1) * rows);
+    let progress = Progress::new("callgrind", options.runs.max(1) * counts);
     let mut now = Counts {
         date: date::today(),
         instructions: BTreeMap::new(),
@@ -152,43 +152,23 @@ fn count_commands(
     spec: &ServerSpec,
     progress: &Progress,
 ) -> Result<BTreeMap<String, f64>> {
-    let runs = Runs {
-        options,
-        pipeline: PIPELINE,
-        progress,
-    };
     let mut counts = BTreeMap::new();
     for (name, command) in COMMANDS {
-        let count = counted(&runs, name, |operations| {
-            instructions(spec, command, operations)
-        })?;
-        counts.insert(name.to_owned(), count);
+        let mut totals = [f64::INFINITY; 2];
+        for _ in 0..options.runs.max(1) {
+            for (total, times) in totals.iter_mut().zip([1, 2]) {
+                progress.doing(&format!("{name}, {} commands", options.operations * times));
+                let counted = instructions(spec, command, options.operations * times)?;
+                *total = total.min(counted as f64);
+                progress.advance(1);
+            }
+        }
+        let batches = options.operations / PIPELINE as u64;
+        let per_command = (totals[1] - totals[0]) / (batches * PIPELINE as u64) as f64;
+        progress.say(&format!("{name}: {per_command:.0} instructions"));
+        counts.insert(name.to_owned(), per_command);
     }
     Ok(counts)
-}
-
-/// How often the runs for one figure are made.
-struct Runs<'a> {
-    options: &'a Options,
-    pipeline: usize,
-    progress: &'a Progress,
-}
-
-/// Instructions per command, where `run` returns the total of a run with a number of commands.
-fn counted(runs: &Runs<'_>, name: &str, run: impl Fn(u64) -> Result<u64>) -> Result<f64> {
-    let (operations, progress) = (runs.options.operations, runs.progress);
-    let mut totals = [f64::INFINITY; 2];
-    for _ in 0..runs.options.runs.max(1) {
-        for (total, times) in totals.iter_mut().zip([1, 2]) {
-            progress.doing(&format!("{name}, {} commands", operations * times));
-            *total = total.min(run(operations * times)? as f64);
-            progress.advance(1);
-        }
-    }
-    let batches = operations / runs.pipeline as u64;
-    let per_command = (totals[1] - totals[0]) / (batches * runs.pipeline as u64) as f64;
-    progress.say(&format!("{name}: {per_command:.0} instructions"));
-    Ok(per_command)
 }
 
 fn under_valgrind(spec: ServerSpec) -> ServerSpec {
@@ -206,7 +186,7 @@ fn under_valgrind(spec: ServerSpec) -> ServerSpec {
 
 /// What a run with this many commands takes in total, in whole batches.
 fn instructions(spec: &ServerSpec, command: Command, operations: u64) -> Result<u64> {
-    let server = Server::start(spec)?;
+    let mut server = Server::start(spec)?;
     let counters = command == Command::Incr;
     let content = if counters {
         Command::SetCounter
@@ -214,39 +194,21 @@ fn instructions(spec: &ServerSpec, command: Command, operations: u64) -> Result<
         Command::Set
     };
     preload(&server, content, SHAPE, 0..KEYS)?;
-    let load = Load::connect(server.addr, 1)?;
-    Counted {
-        command,
-        shape: SHAPE,
-        keys: Keys::Uniform(KEYS),
-        pipeline: PIPELINE,
-        operations,
-    }
-    .run(server, load)
+    let mut load = Load::connect(server.addr, 1)?;
+    let source = Mix::one(command, SHAPE, Keys::Uniform(KEYS), PIPELINE);
+    let mut source = Limited {
+        source,
+        batches: operations / PIPELINE as u64,
+    };
+    load.run(&mut source, Stop::Exhausted)?;
+    server.stop(PATIENCE)?;
+    total(&counts_of(&server)?).context("callgrind's output has no total")
 }
 
-/// Commands whose instructions are counted.
-struct Counted {
-    command: Command,
-    shape: Shape,
-    keys: Keys,
-    pipeline: usize,
-    operations: u64,
-}
-
-impl Counted {
-    /// Sends them in whole batches, and stops the server. Returns its instructions since its start.
-    fn run(self, mut server: Server, mut load: Load) -> Result<u64> {
-        let mut source = Limited {
-            source: Mix::one(self.command, self.shape, self.keys, self.pipeline),
-            batches: self.operations / self.pipeline as u64,
-        };
-        load.run(&mut source, Stop::Exhausted)?;
-        server.stop(PATIENCE)?;
-        let path = server.dir().join(COUNTS_FILE);
-        let text = fs::read_to_string(&path).context("reading what callgrind counted")?;
-        total(&text).context("callgrind's output has no total")
-    }
+/// What callgrind has written about a server that has ended.
+fn counts_of(server: &Server) -> Result<String> {
+    let path = server.dir().join(COUNTS_FILE);
+    fs::read_to_string(&path).context("reading what callgrind counted")
 }
 
 /// Instructions fetched, summed over all threads.
