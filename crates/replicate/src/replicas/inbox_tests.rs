@@ -215,6 +215,45 @@ fn what_is_sent_on_waits_for_what_it_depends_on() {
     assert!(node.has(31, b"cut-first") && node.has(31, b"cut-second"));
 }
 
+/// Epochs without changes with cuts are not sent on, but what two workers of a node had sent depends on each other's.
+#[test]
+fn what_depends_on_epochs_without_changes_is_applied() {
+    let [mut first, mut second, mut sender] = three();
+    let mut node = node(3);
+    for other in [&mut first, &mut second, &mut sender, &mut node] {
+        other.replicas.act_by(2, &BTreeSet::from([0, 1, 2, 3]), 4);
+    }
+    for other in [&mut first, &mut second, &mut sender] {
+        let mut all = vec![other.replicas.first_message(&other.shard, 1)];
+        other.replicas.start();
+        all.extend(other.say(2));
+        node.hear(2, &all);
+    }
+    first.set(3, b"cut-first");
+    let told = first.say(10);
+    second.hear(10, &told);
+    sender.hear(10, &told);
+    first.replicas.start();
+    let told = first.say(12);
+    second.hear(12, &told);
+    sender.hear(12, &told);
+    second.replicas.start();
+    let told = second.say(13);
+    first.hear(13, &told);
+    sender.hear(13, &told);
+    first.set(14, b"cut-second");
+    second.set(14, b"cut-third");
+    sender.hear(20, &first.say(20));
+    sender.hear(21, &second.say(21));
+    for away in [0, 1] {
+        node.hear(30, &sender.replicas.relay(away));
+    }
+    node.hear(31, &sender.say(31));
+    for key in ["cut-first", "cut-second", "cut-third"] {
+        assert!(node.has(31, key.as_bytes()), "{key}");
+    }
+}
+
 /// A node that was told of an epoch by another one does not say that there was none.
 #[test]
 fn what_was_sent_on_by_others_is_not_passed_over() {

@@ -151,6 +151,11 @@ impl Replicas {
         now: Now,
         (shard, placement): (&mut Shard, &Placement),
     ) -> Result<bool, NotAnEffect> {
+        for (origin, from, to) in self.relayed.empty_spans() {
+            if self.heard.sent(origin) >= from {
+                self.heard.hear_of(origin, to);
+            }
+        }
         let heard = &self.heard;
         let sent = |origin| heard.sent(origin);
         let covers = |origin, after: &[_]| heard.covers(origin, after);

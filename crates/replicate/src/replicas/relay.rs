@@ -197,6 +197,13 @@ impl Told {
             .retain(|(.., from), epoch| *from != by || epoch.is_whole);
     }
 
+    /// Spans of time in which their senders have sent no changes with cuts: behind a date, and up to another one. Two workers of a node
+    /// may each have sent changes that depend on an epoch of the other that had none, and is not sent on.
+    pub(super) fn empty_spans(&self) -> impl Iterator<Item = (u16, u64, u64)> + '_ {
+        let all = self.epochs.iter();
+        all.map(|((origin, date, _), epoch)| (*origin, epoch.prev, date.saturating_sub(1)))
+    }
+
     /// An epoch that can be applied now: the sender's changes up to the one before are here, and what its own ones depend on.
     /// `sent`: the date up to which those of a sender are; `covers`: whether what they depend on is here.
     pub(super) fn take(
