@@ -293,7 +293,9 @@ impl Cache for Rufous {
             hits.push(hit);
             if !hit {
                 self.evictor.look();
-                self.evictor.make_room(&mut self.shard, now, |_, _| Some(1));
+                self.evictor.make_room(&mut self.shard, now, |_, _| {
+                    Some(rufous_store::evict::May::Evict)
+                });
                 fill(&mut self.shard, key, now);
             }
         }

@@ -22,8 +22,8 @@ pub use choice::{By, Choice};
 pub use ledger::Ledger;
 pub use retiring::Chosen;
 
-use crate::shard::{Eviction, Shard};
-use choice::Pool;
+use crate::shard::{Drawn, Eviction, Shard};
+use choice::{Drawing, Pool};
 use retiring::Retiring;
 use rufous_base::Now;
 use rufous_base::rng::Rng;
@@ -76,8 +76,19 @@ pub enum Room {
     None,
 }
 
-/// What the worker says of a key that might be evicted: the number of its replicas at this node, or `None` if it stays.
-pub type Replicas = Option<usize>;
+/// Tombstones up to this part of the limit count as free: they are forgotten when all replicas know of them.
+const GRAVES_SHARE: usize = 4;
+
+/// How a key may be evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum May {
+    Evict,
+    /// It has so many replicas at this node, and is to be deleted at all of them.
+    Retire(usize),
+}
+
+/// What the worker says of a key that might be evicted; `None` if it stays.
+pub type Judged = Option<May>;
 
 /// One worker's part of enforcing the limit.
 #[derive(Debug)]
@@ -182,6 +193,12 @@ impl Evictor {
         used.saturating_add(self.others) <= self.settings.bytes + self.retiring.credit()
     }
 
+    /// The charge without tombstones, but for those beyond their share of the limit.
+    fn used(&self, shard: &Shard) -> usize {
+        let most = self.settings.bytes / GRAVES_SHARE / self.ledger.workers();
+        shard.charged() - shard.graves_bytes().min(most)
+    }
+
     /// The charge down to which this worker evicts, with what will be free shortly.
     fn goal(&self) -> usize {
         self.target.saturating_add(self.retiring.credit())
@@ -193,7 +210,7 @@ impl Evictor {
             .settings
             .choice
             .is_some_and(|choice| self.armed && shard.draws().can_draw(choice.volatile));
-        let charge = shard.charged().saturating_sub(self.retiring.credit());
+        let charge = self.used(shard).saturating_sub(self.retiring.credit());
         self.ledger.publish(self.worker, charge, can);
     }
 
@@ -203,10 +220,9 @@ impl Evictor {
         self.retiring.take()
     }
 
-    /// The keys that were taken are deleted, which made so many bytes free at once. `until`: no stamp of these deletions has
-    /// a later time.
-    pub fn on_deleted(&mut self, now: Now, freed: usize, until: u64) {
-        self.retiring.on_deleted(now, freed, until);
+    /// The keys that were taken are deleted. `until`: no stamp of these deletions has a later time.
+    pub fn on_deleted(&mut self, now: Now, until: u64) {
+        self.retiring.on_deleted(now, until);
     }
 
     /// All graves with stamps up to a time were forgotten.
@@ -236,7 +252,7 @@ impl Evictor {
         &mut self,
         shard: &mut Shard,
         now: Now,
-        judge: impl FnMut(u8, &[u8]) -> Replicas,
+        judge: impl FnMut(u8, &[u8]) -> Judged,
     ) -> Room {
         let used = shard.charged();
         let grown = used.saturating_sub(self.seen);
@@ -245,18 +261,22 @@ impl Evictor {
             self.owed = 0;
             return Room::Enough;
         }
-        self.make_room_slowly(shard, used, grown, now, judge)
+        self.make_room_slowly(shard, grown, now, judge)
     }
 
     #[cold]
     fn make_room_slowly(
         &mut self,
         shard: &mut Shard,
-        used: usize,
         grown: usize,
         now: Now,
-        judge: impl FnMut(u8, &[u8]) -> Replicas,
+        judge: impl FnMut(u8, &[u8]) -> Judged,
     ) -> Room {
+        let used = self.used(shard);
+        if self.fits(used) {
+            self.owed = 0;
+            return Room::Enough;
+        }
         if self.borrows && used <= self.goal() {
             self.asks = true;
             return Room::Enough;
@@ -270,7 +290,7 @@ impl Evictor {
             evicted >= keys && used <= floor
         });
         self.owed = self.owed.saturating_sub(used.saturating_sub(after));
-        self.seen = after;
+        self.seen = shard.charged();
         if self.fits(after) {
             self.owed = 0;
         } else if !any {
@@ -296,21 +316,56 @@ impl Evictor {
         &mut self,
         shard: &mut Shard,
         now: Now,
-        judge: impl FnMut(u8, &[u8]) -> Replicas,
+        judge: impl FnMut(u8, &[u8]) -> Judged,
     ) -> bool {
         self.look();
-        let used = shard.charged();
+        let used = self.used(shard);
         if !self.armed || used <= self.goal() {
             self.asked = false;
             return false;
         }
         let enough = |evicted, _| evicted >= SLICE_KEYS;
         let (any, used) = self.evict(shard, used, now, judge, enough);
-        self.owed = self.owed.saturating_sub(self.seen.saturating_sub(used));
-        self.seen = self.seen.min(used);
+        let charged = shard.charged();
+        self.owed = self.owed.saturating_sub(self.seen.saturating_sub(charged));
+        self.seen = self.seen.min(charged);
         let more = any && used > self.goal();
         self.asked &= more;
         more
+    }
+
+    /// Evicts a key, or chooses it to be deleted, if it is as it was drawn. Returns whether it goes.
+    fn take(
+        &mut self,
+        shard: &mut Shard,
+        drawn: Drawn,
+        now: Now,
+        may: &mut dyn FnMut(u8, &[u8]) -> Judged,
+    ) -> bool {
+        let mut judged = None;
+        let keep = |key: &[u8]| {
+            judged = may(drawn.db, key);
+            judged.is_none()
+        };
+        match shard.evict(drawn, now, keep) {
+            Eviction::Evicted => {
+                self.counters.evicted += 1;
+                true
+            }
+            Eviction::Expired => true,
+            Eviction::Replicated(key, bytes) => {
+                let replicas = match judged {
+                    Some(May::Retire(replicas)) => replicas,
+                    _ => 1,
+                };
+                let key = Chosen { db: drawn.db, key };
+                let is_chosen = self.retiring.choose(key, bytes, replicas);
+                self.counters.evicted += u64::from(is_chosen);
+                self.counters.retired += u64::from(is_chosen);
+                is_chosen
+            }
+            Eviction::Changed | Eviction::Kept => false,
+        }
     }
 
     /// Evicts until the target is met, nothing is left, or `enough` returns true for the number of keys evicted and
@@ -320,62 +375,54 @@ impl Evictor {
         shard: &mut Shard,
         mut used: usize,
         now: Now,
-        mut judge: impl FnMut(u8, &[u8]) -> Replicas,
+        mut judge: impl FnMut(u8, &[u8]) -> Judged,
         enough: impl Fn(usize, usize) -> bool,
     ) -> (bool, usize) {
         let Some(choice) = self.settings.choice else {
             return (false, used);
         };
         let (mut evicted, mut in_vain) = (0, 0);
-        // Of a node's replicas of a key one decides on its eviction.
-        let most_in_vain = 256 + 64 * self.ledger.workers();
-        let most_credit = self.settings.bytes / OWED_SHARE / self.ledger.workers();
+        let workers = self.ledger.workers();
+        let most_credit = self.settings.bytes / OWED_SHARE / workers;
+        let most_graves = self.settings.bytes / GRAVES_SHARE / workers;
         let mut some_due = self.pool.is_stale();
-        let samples = self.settings.samples.max(1);
+        let drawing = Drawing {
+            choice,
+            samples: self.settings.samples.max(1),
+        };
         loop {
             if used <= self.goal() || enough(evicted, used) {
                 return (evicted > 0, used);
             }
+            // A deletion makes nothing free where tombstones stay, as a node is away.
+            let retires =
+                shard.graves_bytes() < most_graves && self.retiring.credit() < most_credit;
+            let mut may =
+                |db: u8, key: &[u8]| judge(db, key).filter(|may| retires || *may == May::Evict);
             // Expired records that are not yet removed go first. They are looked for once per round of draws.
             let due = some_due.then(|| shard.draws().soonest()).flatten();
             let due = due.filter(|d| d.expire_at.is_some_and(|at| at <= now.unix_ms()));
             some_due &= due.is_some() && in_vain == 0;
             self.pool.set_some_stay(in_vain > 0);
-            let drawn = due.or_else(|| self.pool.best(choice, shard, samples, now, &mut self.rng));
+            let drawn = due.or_else(|| {
+                let mut is_good = |db: u8, key: &[u8]| may(db, key).is_some();
+                let rng = &mut self.rng;
+                self.pool.best(drawing, shard, now, rng, &mut is_good)
+            });
             let Some(drawn) = drawn else {
                 return (evicted > 0, used);
             };
-            let mut replicas = None;
-            let keep = |key: &[u8]| {
-                replicas = judge(drawn.db, key);
-                replicas.is_none()
-            };
-            let is_gone = match shard.evict(drawn, now, keep) {
-                Eviction::Evicted => {
-                    self.counters.evicted += 1;
-                    true
-                }
-                Eviction::Expired => true,
-                Eviction::Replicated(key, bytes) => {
-                    let size = (bytes, replicas.unwrap_or(1));
-                    let key = Chosen { db: drawn.db, key };
-                    let is_chosen = self.retiring.choose(key, size, most_credit);
-                    self.counters.evicted += u64::from(is_chosen);
-                    self.counters.retired += u64::from(is_chosen);
-                    is_chosen
-                }
-                Eviction::Changed | Eviction::Kept => false,
-            };
+            let is_gone = self.take(shard, drawn, now, &mut may);
             if is_gone {
                 evicted += 1;
             } else {
                 // Most keys that stay are protected for a short time only; others are drawn meanwhile.
                 in_vain += 1;
-                if in_vain > most_in_vain + 4 * self.ledger.workers() * evicted {
+                if in_vain > 256 + 4 * evicted {
                     return (evicted > 0, used);
                 }
             }
-            used = shard.charged();
+            used = self.used(shard);
         }
     }
 }

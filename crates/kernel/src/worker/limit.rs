@@ -7,12 +7,12 @@
 
 use super::{Message, Worker};
 use crate::batch::Header;
-use crate::evict::{self, Ledger, Room, Settings};
+use crate::evict::{self, Ledger, May, Room, Settings};
 use crate::program::Program;
 use rufous_base::{Now, Output, WorkerId};
 use std::sync::Arc;
 
-/// Which keys may be evicted: see [`evict::Replicas`].
+/// Which keys may be evicted: see [`evict::Judged`].
 macro_rules! judge {
     ($worker:expr) => {{
         let (locks, placement) = (&$worker.locks, &$worker.placement);
@@ -22,11 +22,14 @@ macro_rules! judge {
                 return None;
             }
             let Some(keyspace) = table.of(key) else {
-                return Some(1);
+                return Some(May::Evict);
             };
-            let is_ours = !keyspace.is_lattice() || serves && placement.is_primary(key);
-            let replicas = keyspace.spread(placement.workers());
-            (keyspace.evict && is_ours).then_some(replicas)
+            let (evict, is_lattice) = (keyspace.evict, keyspace.is_lattice());
+            if !is_lattice {
+                return evict.then_some(May::Evict);
+            }
+            let is_ours = evict && serves && placement.is_primary(key);
+            is_ours.then(|| May::Retire(keyspace.spread(placement.workers())))
         }
     }};
 }
@@ -86,10 +89,8 @@ impl<P: Program> Worker<P> {
             // Clocks lead too far: nothing is written.
             return self.evictor.on_kept();
         }
-        let before = self.shard.charged();
         self.lattice.delete(now, &chosen, &mut self.shard);
-        let freed = before.saturating_sub(self.shard.charged());
-        self.evictor.on_deleted(now, freed, self.lattice.time());
+        self.evictor.on_deleted(now, self.lattice.time());
     }
 
     /// Makes room, with bounded work, if `command` may grow. False where there is none: then the

@@ -418,3 +418,42 @@ fn an_eviction_spares_what_it_has_not_seen() {
     }
     assert_eq!((both, single), (200 - evicted, evicted));
 }
+
+/// The keys of least value may not be evicted: others go.
+#[test]
+fn keys_that_stay_do_not_stand_in_the_way_of_others() {
+    for (regime, policy) in [
+        ("strict", MaxmemoryPolicy::AllKeysLru),
+        ("lattice", MaxmemoryPolicy::AllKeysLru),
+        ("lattice", MaxmemoryPolicy::VolatileTtl),
+        ("strict", MaxmemoryPolicy::AllKeysRandom),
+    ] {
+        let mut rig = rig(2, 1 << 20, policy);
+        rig.run("KEYSPACE CREATE c PREFIX c: REGIME lattice GOSSIP 5");
+        rig.run(&format!(
+            "KEYSPACE CREATE k PREFIX k: REGIME {regime} EVICT no"
+        ));
+        let clients = [rig.connect(0), rig.connect(1)];
+        let text = "x".repeat(500);
+        for n in 0..600 {
+            rig.run_on(clients[n % 2], &format!("SETEX k:{n} 10000 {text}"));
+        }
+        rig.advance_ms(1_000);
+        for n in 0..2_000 {
+            for key in ["c:", "s"] {
+                let set = format!("SETEX {key}{n} 20000 {text}");
+                let reply = rig.run_on(clients[n % 2], &set);
+                assert_eq!(reply, "+OK\r\n", "{regime} {policy:?}, {key}{n}");
+            }
+            rig.advance_ms(3);
+        }
+        rig.advance_ms(1_000);
+        let used = charged(&rig);
+        assert!(used <= (1 << 20) + 1_000, "{regime} {policy:?}: {used}");
+        for client in clients {
+            for n in 0..600 {
+                rig.check_on(client, &format!("EXISTS k:{n}"), ":1\r\n");
+            }
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Finds a key of little value by sampling: the best of the sample is nearly always among the worst of all keys.
 //! Candidates that were not evicted stay in a pool for the next round, so that small samples suffice.
 
-use crate::shard::{Drawn, Policy, Shard};
+use crate::shard::{Drawn, Policy, Sample, Shard};
 use rufous_base::Now;
 use rufous_base::rng::Rng;
 
@@ -31,6 +31,20 @@ pub struct Choice {
     pub volatile: bool,
     pub by: By,
 }
+
+/// What is drawn for an eviction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Drawing {
+    pub(super) choice: Choice,
+    /// Keys that are compared.
+    pub(super) samples: usize,
+}
+
+/// Whether a key may be evicted. Others are no candidates: those of least value would soon be all that there are.
+pub(super) type IsGood<'a> = &'a mut dyn FnMut(u8, &[u8]) -> bool;
+
+/// Keys that are looked at, at most, for one that may be evicted.
+const MOST_DRAWN: usize = 512;
 
 /// The candidates.
 #[derive(Debug, Default)]
@@ -68,32 +82,48 @@ impl Pool {
     /// The next record to evict, as it was when it was drawn. `None` if there is none to draw.
     pub(super) fn best(
         &mut self,
-        choice: Choice,
+        drawing: Drawing,
         shard: &Shard,
-        samples: usize,
         now: Now,
         rng: &mut Rng,
+        is_good: IsGood<'_>,
     ) -> Option<Drawn> {
-        match choice.by {
-            By::Expiry if self.some_stay => {
-                self.drawn.clear();
-                shard.draws().draw(true, samples, rng, &mut self.drawn);
-                let soonest = self.drawn.iter().min_by_key(|drawn| drawn.expire_at);
-                return soonest.copied();
-            }
-            By::Expiry => return shard.draws().soonest(),
-            By::Random => {
-                self.drawn.clear();
-                shard.draws().draw(choice.volatile, 1, rng, &mut self.drawn);
-                return self.drawn.pop();
-            }
-            By::Recency | By::Frequency => {}
+        let by = drawing.choice.by;
+        if by == By::Expiry && !self.some_stay {
+            return shard.draws().soonest();
+        }
+        if by == By::Random || by == By::Expiry {
+            let samples = if by == By::Random { 1 } else { drawing.samples };
+            self.take_some(drawing.choice.volatile, samples, (shard, rng), is_good);
+            let best = self.drawn.iter().min_by_key(|drawn| match by {
+                By::Expiry => drawn.expire_at,
+                _ => None,
+            });
+            return best.copied();
         }
         if self.left == 0 || self.candidates.is_empty() {
-            self.draw(choice, shard, samples, now, rng);
+            self.draw(drawing, shard, now, rng, is_good);
         }
         self.left = self.left.saturating_sub(1);
         self.candidates.pop().map(|c| c.1)
+    }
+
+    /// Draws some keys that may be evicted.
+    fn take_some(
+        &mut self,
+        volatile: bool,
+        count: usize,
+        (shard, rng): (&Shard, &mut Rng),
+        is_good: IsGood<'_>,
+    ) {
+        self.drawn.clear();
+        for _ in 0..MOST_DRAWN.div_ceil(count) {
+            let draws = shard.draws();
+            draws.draw(Sample { volatile, count }, rng, is_good, &mut self.drawn);
+            if !self.drawn.is_empty() {
+                return;
+            }
+        }
     }
 
     /// Whether the next call of [`Pool::best`] draws new records.
@@ -102,12 +132,22 @@ impl Pool {
     }
 
     /// Starts a round.
-    fn draw(&mut self, choice: Choice, shard: &Shard, samples: usize, now: Now, rng: &mut Rng) {
+    fn draw(
+        &mut self,
+        drawing: Drawing,
+        shard: &Shard,
+        now: Now,
+        rng: &mut Rng,
+        is_good: IsGood<'_>,
+    ) {
+        let Drawing { choice, samples } = drawing;
         self.left = ROUND;
-        self.drawn.clear();
-        shard
-            .draws()
-            .draw(choice.volatile, samples * ROUND, rng, &mut self.drawn);
+        self.take_some(
+            choice.volatile,
+            samples * ROUND,
+            (shard, &mut *rng),
+            is_good,
+        );
         let policy = shard.policy();
         // While a candidate waits, its frequency decays and its idle time grows.
         for (known, drawn) in &mut self.candidates {

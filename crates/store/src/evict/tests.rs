@@ -47,7 +47,7 @@ impl Node {
     fn set(&mut self, worker: usize, key: &str, len: usize, expiry: ExpirySetting) -> bool {
         let (shard, evictor) = &mut self.workers[worker];
         evictor.look();
-        if evictor.make_room(shard, self.now, |_, _| Some(1)) == Room::None {
+        if evictor.make_room(shard, self.now, |_, _| Some(May::Evict)) == Room::None {
             return false;
         }
         let key = shard.key(key.as_bytes());
@@ -61,7 +61,7 @@ impl Node {
                 .filter(|w| w.0 != worker)
             {
                 evictor.on_asked();
-                evictor.step(shard, self.now, |_, _| Some(1));
+                evictor.step(shard, self.now, |_, _| Some(May::Evict));
                 evictor.publish(shard);
             }
         }
@@ -74,7 +74,7 @@ impl Node {
         loop {
             let mut more = false;
             for (shard, evictor) in &mut self.workers {
-                more |= evictor.step(shard, self.now, |_, _| Some(1));
+                more |= evictor.step(shard, self.now, |_, _| Some(May::Evict));
                 evictor.publish(shard);
             }
             slices += 1;
@@ -176,7 +176,7 @@ fn a_lowered_limit_is_reached_in_slices() {
     node.limit(settings(1 << 20, false, By::Recency));
     let before = node.evicted();
     let (shard, evictor) = &mut node.workers[0];
-    assert!(evictor.step(shard, node.now, |_, _| Some(1)));
+    assert!(evictor.step(shard, node.now, |_, _| Some(May::Evict)));
     assert_eq!(evictor.counters().evicted - before, SLICE_KEYS as u64);
     assert!(node.ticks() > 10);
     assert!(node.ledger.total() <= 1 << 20);
@@ -309,7 +309,7 @@ fn large_growth_is_paid_back_by_those_who_come_after() {
         assert!(node.set(0, &format!("k{i}"), 20, KEEP));
     }
     let (shard, evictor) = &mut node.workers[0];
-    assert!(evictor.make_room(shard, node.now, |_, _| Some(1)) == Room::Enough);
+    assert!(evictor.make_room(shard, node.now, |_, _| Some(May::Evict)) == Room::Enough);
     for i in 0..8 {
         let name = format!("large{i}");
         let (shard, _) = &mut node.workers[0];
@@ -335,7 +335,7 @@ fn keys_that_must_stay_are_passed_over() {
     node.limit(settings(100_000, false, By::Random));
     let (shard, evictor) = &mut node.workers[0];
     let kept = |key: &[u8]| key.ends_with(b"7");
-    while evictor.step(shard, node.now, |_, key| (!kept(key)).then_some(1)) {}
+    while evictor.step(shard, node.now, |_, key| (!kept(key)).then_some(May::Evict)) {}
     let charged = shard.charged();
     assert!(charged <= 100_000, "{charged}");
     assert!((0..200).all(|i| node.has(
@@ -345,7 +345,7 @@ fn keys_that_must_stay_are_passed_over() {
     // Nothing but them: the search ends.
     let (shard, evictor) = &mut node.workers[0];
     evictor.configure(settings(1, false, By::Random), shard);
-    while evictor.step(shard, node.now, |_, key| (!kept(key)).then_some(1)) {}
+    while evictor.step(shard, node.now, |_, key| (!kept(key)).then_some(May::Evict)) {}
     assert_eq!(shard.len(0), 200);
 }
 

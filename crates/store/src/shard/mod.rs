@@ -117,7 +117,7 @@ pub use merging::Replica;
 pub use observers::Observers;
 pub use policy::Policy;
 pub(crate) use record::equal;
-pub use sample::{Drawn, Draws, Eviction};
+pub use sample::{Drawn, Draws, Eviction, Sample};
 pub use slots::slot_of_effect;
 pub use snapshot::{Snapshot, SnapshotProgress};
 pub use types::{
@@ -267,6 +267,11 @@ impl Shard {
     /// Some keys that have graves, from `from` on (initially empty), and the next position.
     pub fn graves(&self, db: usize, from: &[u8], count: usize) -> GraveKeys {
         self.data.graves(db, from, count)
+    }
+
+    /// The memory of graves in all databases.
+    pub fn graves_bytes(&self) -> usize {
+        self.data.dbs.iter().map(|db| db.graves.bytes()).sum()
     }
 
     /// Number of graves in all databases.

@@ -21,6 +21,14 @@ pub struct Drawn {
     pub expire_at: Option<u64>,
 }
 
+/// How many records are drawn, and of which.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Only of those that expire.
+    pub volatile: bool,
+    pub count: usize,
+}
+
 /// The result of evicting a drawn record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Eviction {
@@ -46,9 +54,16 @@ impl<'a> Draws<'a> {
 }
 
 impl Draws<'_> {
-    /// Draws at least `count` records of clients and a few more at most, each with the same probability in whichever
-    /// database it is; `volatile`: only of those that expire.
-    pub fn draw(&self, volatile: bool, count: usize, rng: &mut Rng, out: &mut Vec<Drawn>) {
+    /// Draws at least so many records of clients and a few more at most, each with the same probability in whichever
+    /// database it is, and adds those that are good.
+    pub fn draw(
+        &self,
+        sample: Sample,
+        rng: &mut Rng,
+        is_good: &mut dyn FnMut(u8, &[u8]) -> bool,
+        out: &mut Vec<Drawn>,
+    ) {
+        let Sample { volatile, count } = sample;
         let size = |db: &Db| match volatile {
             true => db.deadlines.pairs() as u64,
             false => db.len() as u64,
@@ -58,7 +73,8 @@ impl Draws<'_> {
         let mut counts = [0; DATABASES];
         if let Some(only) = sizes.iter().position(|&size| size == total) {
             counts[only] = count.min(total as usize);
-            return draw(&self.0[only], volatile, counts[only], rng, out);
+            let count = counts[only];
+            return draw(&self.0[only], Sample { volatile, count }, rng, is_good, out);
         }
         for _ in 0..count.min(total as usize) {
             let mut at = rng.below(total);
@@ -72,7 +88,13 @@ impl Draws<'_> {
             }
         }
         for (number, count) in counts.into_iter().enumerate().filter(|c| c.1 > 0) {
-            draw(&self.0[number], volatile, count, rng, out);
+            draw(
+                &self.0[number],
+                Sample { volatile, count },
+                rng,
+                is_good,
+                out,
+            );
         }
     }
 
@@ -136,22 +158,35 @@ pub(super) fn evict(
     Eviction::Evicted
 }
 
-fn draw(db: &Db, volatile: bool, count: usize, rng: &mut Rng, out: &mut Vec<Drawn>) {
+fn draw(
+    db: &Db,
+    Sample { volatile, count }: Sample,
+    rng: &mut Rng,
+    is_good: &mut dyn FnMut(u8, &[u8]) -> bool,
+    out: &mut Vec<Drawn>,
+) {
+    let mut is_good = |handle| is_good(db.number, db.records.key(handle));
     if volatile {
         out.extend((0..count).filter_map(|_| {
             let (unix_ms, hash) = db.deadlines.random(rng)?;
-            expiring_at(db, unix_ms, hash)
+            let found = expires_at(db, unix_ms, hash).filter(|handle| is_good(*handle))?;
+            Some(drawn(db, hash, found))
         }));
         return;
     }
     let entries = db.records.draw(count, rng).into_iter();
-    out.extend(entries.map(|(hash, handle)| drawn(db, hash, handle)));
+    let good = entries.filter(|(_, handle)| is_good(*handle));
+    out.extend(good.map(|(hash, handle)| drawn(db, hash, handle)));
 }
 
 fn expiring_at(db: &Db, unix_ms: u64, hash: u32) -> Option<Drawn> {
+    let found = expires_at(db, unix_ms, hash)?;
+    Some(drawn(db, hash, found))
+}
+
+fn expires_at(db: &Db, unix_ms: u64, hash: u32) -> Option<u32> {
     let is_it = |handle| db.records.expiry(handle) == Some(unix_ms);
-    let found = db.records.find_where(hash, is_it)?;
-    Some(drawn(db, hash, found.handle))
+    Some(db.records.find_where(hash, is_it)?.handle)
 }
 
 fn drawn(db: &Db, hash: u32, handle: u32) -> Drawn {
@@ -196,13 +231,23 @@ mod tests {
         let mut rng = Rng::new(5);
         for (volatile, keys) in [(false, 1000), (true, 334)] {
             let mut drawn = Vec::new();
-            shard.draws().draw(volatile, 5, &mut rng, &mut drawn);
+            shard.draws().draw(
+                Sample { volatile, count: 5 },
+                &mut rng,
+                &mut |_, _| true,
+                &mut drawn,
+            );
             assert!(drawn.len() >= 5);
             let mut hits = BTreeMap::<(u8, u32), u32>::new();
             let mut all = 0;
             while all < keys * 100 {
                 drawn.clear();
-                shard.draws().draw(volatile, 5, &mut rng, &mut drawn);
+                shard.draws().draw(
+                    Sample { volatile, count: 5 },
+                    &mut rng,
+                    &mut |_, _| true,
+                    &mut drawn,
+                );
                 all += drawn.len();
                 for d in &drawn {
                     assert!(!volatile || d.expire_at.is_some());
@@ -246,8 +291,24 @@ mod tests {
     fn nothing_is_drawn_where_nothing_is() {
         let mut out = Vec::new();
         let shard = Shard::new(1);
-        shard.draws().draw(false, 5, &mut Rng::new(1), &mut out);
-        shard.draws().draw(true, 5, &mut Rng::new(1), &mut out);
+        shard.draws().draw(
+            Sample {
+                volatile: false,
+                count: 5,
+            },
+            &mut Rng::new(1),
+            &mut |_, _| true,
+            &mut out,
+        );
+        shard.draws().draw(
+            Sample {
+                volatile: true,
+                count: 5,
+            },
+            &mut Rng::new(1),
+            &mut |_, _| true,
+            &mut out,
+        );
         assert!(out.is_empty() && shard.draws().soonest().is_none());
         assert!(!shard.draws().can_draw(false) && !shard.draws().can_draw(true));
     }

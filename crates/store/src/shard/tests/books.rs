@@ -303,9 +303,15 @@ fn entries_count_as_memory_and_are_not_drawn_for_eviction() {
     shard.set(2, key, NewValue::Copy(b"v"), setting, NOW);
     for volatile in [false, true] {
         let mut drawn = Vec::new();
-        shard
-            .draws()
-            .draw(volatile, 50, &mut Rng::new(1), &mut drawn);
+        shard.draws().draw(
+            crate::shard::Sample {
+                volatile,
+                count: 50,
+            },
+            &mut Rng::new(1),
+            &mut |_, _| true,
+            &mut drawn,
+        );
         assert!(shard.draws().can_draw(volatile) && !drawn.is_empty());
         assert!(drawn.iter().all(|drawn| drawn.db == 2));
     }
