@@ -223,7 +223,11 @@ fn the_file_says_what_there_is_at_every_start() {
         let all: Vec<_> = all
             .map(|part| String::from_utf8_lossy(&part).into_owned())
             .collect();
-        (all[5].clone(), all[17].clone())
+        let of = |name: &str| {
+            let at = all.iter().position(|part| part == name);
+            all[at.expect("an option") + 1].clone()
+        };
+        (of("regime"), of("gossip-ms"))
     };
     say("lattice", 20);
     let node = Node::start(&dir, &settings);
