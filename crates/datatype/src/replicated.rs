@@ -34,6 +34,7 @@
 
 pub mod elements;
 pub mod register;
+pub mod sealed;
 pub mod shared_hash;
 pub mod shared_set;
 pub mod shared_sorted_set;

@@ -54,7 +54,7 @@ mod waiting;
 
 pub use chains::{ChainFigures, ChainSettings, Gap, SEVERAL, Said};
 pub use commit::Settings as DurableSettings;
-pub use lattice::{Awaited, Draining, Findings, NodeFigures, Past, Unserved};
+pub use lattice::{Awaited, Draining, Findings, Lack, NodeFigures, Past, Unserved};
 use linear::Heads;
 pub use linear::{Letter, LinearFigures, Place, Posted, Transacted};
 use message::Work;

@@ -30,6 +30,7 @@ mod tests;
 
 use super::batch::Report;
 use super::member;
+use super::vector::Vector;
 use rufous_store::planted::{self, Planted};
 use std::collections::BTreeSet;
 
@@ -49,6 +50,8 @@ pub struct Heard {
     excused: BTreeSet<u16>,
     /// The epoch of this worker's mapping; 0 without one.
     epoch: u64,
+    /// No node has had a number from here on yet.
+    next: u16,
     /// The node is in a cluster and has no mapping yet: other nodes may lack anything.
     awaits_mapping: bool,
     /// The highest horizon so far, including what others have forgotten.
@@ -65,6 +68,8 @@ struct Other {
     upto: u64,
     /// The date of its last epoch that was received.
     sent: u64,
+    /// Changes of its next epoch were merged.
+    is_open: bool,
     /// Its least received time and its horizon, as reported.
     least: u64,
     horizon: u64,
@@ -99,6 +104,7 @@ impl Heard {
             dropped: BTreeSet::new(),
             excused: BTreeSet::new(),
             epoch: 0,
+            next: 0,
             awaits_mapping: false,
             passed: 0,
             forgotten: 0,
@@ -156,7 +162,7 @@ impl Heard {
 
     /// Sets the other nodes of this epoch's mapping; no node has had a number from `next` on yet.
     pub fn act_by(&mut self, epoch: u64, nodes: &BTreeSet<u16>, next: u16) {
-        self.epoch = self.epoch.max(epoch);
+        (self.epoch, self.next) = (self.epoch.max(epoch), self.next.max(next));
         self.awaits_mapping = false;
         let own = member::node_of(self.own);
         let is_gone =
@@ -224,6 +230,7 @@ impl Heard {
         };
         other.upto = other.upto.max(report.upto);
         other.sent = other.sent.max(report.sent);
+        other.is_open = false;
         other.least = other.least.max(report.least);
         other.horizon = other.horizon.max(report.horizon);
         if report.epoch > other.epoch {
@@ -333,6 +340,59 @@ impl Heard {
         if let Some(other) = self.other(replica) {
             other.sent = other.sent.max(sent);
         }
+    }
+
+    /// Changes of the next epoch of `from` are merged: what is seen here includes them until it reports.
+    pub fn on_part(&mut self, from: u16) {
+        if let Some(other) = self.other(from) {
+            other.is_open = true;
+        }
+    }
+
+    /// What a session here may have seen of others.
+    pub fn seen(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        let is_planted = planted::is(Planted::OpenNotSeen);
+        let open = move |of: &Other| u64::from(of.is_open && !is_planted);
+        let seen = move |of: &Other| (of.replica, of.sent + open(of));
+        self.others.iter().map(seen)
+    }
+
+    /// The replicas of which something that a session has seen was not received here. What its own log has, and what dropped nodes
+    /// had sent, is here.
+    pub fn lacks(&self, seen: &Vector) -> Vec<u16> {
+        let lacking = seen.dates().filter(|&(of, date)| !self.has(of, date));
+        lacking.map(|(replica, _)| replica).collect()
+    }
+
+    fn has(&self, replica: u16, date: u64) -> bool {
+        if planted::is(Planted::SessionNotAwaited) {
+            return true;
+        }
+        if let Ok(at) = self.place(replica) {
+            return self.others[at].sent >= date;
+        }
+        let node = member::node_of(replica);
+        let is_alone = self.epoch == 0 && !self.awaits_mapping;
+        if is_alone || node == member::node_of(self.own) {
+            return true;
+        }
+        let is_of = |of: &&Other| member::node_of(of.replica) == node;
+        let mut its = self.others.iter().filter(is_of).peekable();
+        if its.peek().is_some() {
+            // The node has fewer workers than it had: these have everything.
+            return its.all(|of| of.sent >= date);
+        }
+        !self.silent.contains(&node) && node < self.next
+    }
+
+    /// Whether all changes up to this time were received from all others, apart from nodes that are away.
+    pub fn has_all(&self, upto: u64, is_up: &dyn Fn(u16) -> bool) -> bool {
+        let is_there = |of: &&Other| {
+            let is_member = of.dropped_at.is_none();
+            self.is_here(of.replica) || is_member && is_up(member::node_of(of.replica))
+        };
+        let mut there = self.others.iter().filter(is_there);
+        there.all(|of| of.upto >= upto) && !self.silent.iter().any(|node| is_up(*node))
     }
 
     /// For each replica, the date of its last epoch that was received.

@@ -17,6 +17,7 @@
 //! - `lead`: how far clocks may lead
 //! - `figures`: counters
 //! - [`transaction`]: the state of an open transaction
+//! - [`vector`]: what a session has seen, for other workers
 #![forbid(unsafe_code)]
 
 pub mod batch;
@@ -32,3 +33,4 @@ mod streams;
 #[cfg(test)]
 mod testing;
 pub mod transaction;
+pub mod vector;

@@ -41,6 +41,7 @@ use rufous_base::{Now, WorkerId};
 use rufous_lattice::stamp::COUNTER_BITS;
 use rufous_lattice::{Clock, Stamp};
 use rufous_store::changeset::Changeset;
+use rufous_store::keyspace::Keyspace;
 use rufous_store::placement::Placement;
 use rufous_store::planted::{self, Planted};
 use rufous_store::shard::Shard;
@@ -83,9 +84,13 @@ pub struct Replicas {
     promises: BTreeMap<u64, (u64, u64)>,
     /// Nothing is forgotten, and no state makes way.
     keeps_all: bool,
+    /// No stamp in whole states that other nodes have sent has a higher time.
+    told_again: u64,
     /// The last messages contain writes that may not be committed at all workers.
     unsettled: bool,
     epoch: Option<Epoch>,
+    /// The date of the last epoch that was sent.
+    ended: u64,
     /// The date of the last epoch with cuts; before there is one, of the first epoch: others that have heard of that have heard
     /// this worker since it started.
     changed: Option<u64>,
@@ -142,8 +147,10 @@ impl Replicas {
             flushed_at: [0; DATABASES],
             promises: BTreeMap::new(),
             keeps_all: false,
+            told_again: 0,
             unsettled: false,
             epoch: None,
+            ended: 0,
             changed: None,
             spare: Changeset::default(),
             fresh: None,
@@ -418,7 +425,7 @@ impl Replicas {
         let mut streams = Streams::new(who, placement, self.clock.last());
         let end = epoch.changes.len();
         // Changes that have to be applied together are sent as of one instant.
-        let whole = placement.any_lattice(|of| of.cut || of.level.is_ordered());
+        let whole = placement.any_lattice(Keyspace::is_cut);
         let step = if whole {
             end
         } else {
@@ -457,6 +464,7 @@ impl Replicas {
             return;
         }
         self.report(placement, &epoch, out);
+        self.ended = epoch.date;
         epoch.changes.clear();
         self.spare = epoch.changes;
     }

@@ -39,7 +39,7 @@ pub(super) fn write(now: Now, shard: &mut Shard, changed: Changed<'_>, writer: &
 }
 
 /// Messages being encoded, by their receivers: the first replica, the number of replicas, and whether the messages
-/// are ordered and depend on what others have sent.
+/// are applied together and depend on what others have sent.
 pub(super) struct Streams<'a> {
     own: WorkerId,
     replica: u16,
@@ -47,7 +47,7 @@ pub(super) struct Streams<'a> {
     others: bool,
     placement: &'a Placement,
     newest: u64,
-    all: BTreeMap<(usize, usize, u8), Writer>,
+    all: BTreeMap<(usize, usize, bool), Writer>,
 }
 
 impl<'a> Streams<'a> {
@@ -82,23 +82,19 @@ impl<'a> Streams<'a> {
         if spread == 1 && first == self.own.index() && !self.others {
             return None;
         }
-        let order = match (keyspace.cut, keyspace.level.is_ordered()) {
-            (true, _) => 2,
-            (false, ordered) => u8::from(ordered),
-        };
+        let is_cut = keyspace.is_cut();
         let (own, newest) = (self.replica, self.newest);
-        let writer = self.all.entry((first, spread, order));
-        Some(writer.or_insert_with(|| match order {
-            0 => Writer::new(own, flushes, newest),
-            1 => Writer::ordered(own, flushes, newest, &[]),
-            _ => Writer::ordered(own, flushes, newest, after),
+        let writer = self.all.entry((first, spread, is_cut));
+        Some(writer.or_insert_with(|| match is_cut {
+            false => Writer::new(own, flushes, newest),
+            true => Writer::ordered(own, flushes, newest, after),
         }))
     }
 
     /// True if there are changes with cuts.
     pub(super) fn send(self, out: &mut Outbox, figures: &mut Figures) -> bool {
         let workers = self.placement.workers();
-        let has_cuts = self.all.keys().any(|(.., order)| *order == 2);
+        let has_cuts = self.all.keys().any(|(.., is_cut)| *is_cut);
         for ((first, spread, _), mut writer) in self.all {
             for bytes in writer.take() {
                 for replica in 0..spread {

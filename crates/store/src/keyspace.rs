@@ -47,7 +47,7 @@ pub struct Keyspace {
     /// Number of nodes that have a replica.
     pub replicas: u16,
     pub resolve: Resolve,
-    /// Whether a write is shown only after all writes of the keyspace that it may depend on.
+    /// Whether that was asked for which [`Keyspace::is_cut`] says.
     pub cut: bool,
     /// Whether its keys may be evicted at the memory limit.
     pub evict: bool,
@@ -86,6 +86,12 @@ impl Keyspace {
         }
     }
 
+    /// Whether a write is shown only after all writes of the keyspace that it may depend on. A level that promises an order does so
+    /// over all keys, for sessions that change their worker, too.
+    pub fn is_cut(&self) -> bool {
+        self.cut || self.level.is_ordered()
+    }
+
     /// Settings in one byte of the table. Earlier programs refuse one with the second bit.
     fn flags(&self) -> u8 {
         u8::from(self.cut) | u8::from(!self.evict) << 1
@@ -110,6 +116,9 @@ impl Keyspace {
         if self.is_lattice() {
             if self.cut && self.threads != 0 {
                 return Err(Invalid::Cut);
+            }
+            if self.level.is_ordered() && self.threads != 0 {
+                return Err(Invalid::Ordered);
             }
             if self.resolve != Resolve::Newest && !self.level.keeps_siblings() {
                 return Err(Invalid::Resolve);
@@ -323,6 +332,8 @@ fn decode_one(from: &mut &[u8]) -> Result<Keyspace, NotAnEffect> {
     };
     let level = take_level(from)?;
     let (threads, replicas) = (take_number(from)?, take_number(from)?);
+    // Earlier programs let such a level have fewer replicas. A start sends keys to workers that lack them.
+    let threads = if level.is_ordered() { 0 } else { threads };
     let resolve = Resolve::of_byte(byte(from)?)?;
     let flags = Some(byte(from)?).filter(|flags| *flags < 4);
     let flags = flags.ok_or(NotAnEffect)?;
@@ -446,6 +457,24 @@ mod tests {
             }),
             Invalid::Strict
         );
+    }
+
+    #[test]
+    fn a_level_with_an_order_has_a_replica_at_every_worker() {
+        let level: Level = "pram".parse().expect("a level");
+        let few = Keyspace {
+            level,
+            threads: 2,
+            ..lattice("a", b"a")
+        };
+        let refused = Keyspaces::default().with(few.clone());
+        assert_eq!(refused, Err(Invalid::Ordered));
+        // As an earlier program may have stored it.
+        let mut bytes = Vec::new();
+        Keyspaces::of_all(7, vec![Arc::new(few)]).encode(&mut bytes);
+        let table = Keyspaces::decode(&bytes).expect("a table");
+        let all = table.get("a").map(|of| (of.threads, of.is_cut(), of.cut));
+        assert_eq!(all, Some((0, true, false)));
     }
 
     #[test]

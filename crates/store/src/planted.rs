@@ -40,6 +40,12 @@ pub enum Planted {
     CutNotKept,
     /// What a node had sent that is away is not sent on.
     RelayNotSent,
+    /// A session goes on at a worker that lacks something of what it has seen.
+    SessionNotAwaited,
+    /// A session does not take along what its worker has not sent yet.
+    OwnNotSeen,
+    /// Nor what it has read of an epoch that is being received.
+    OpenNotSeen,
     /// Changes that replicas must apply together are sent and applied key by key.
     EpochInParts,
     /// A transaction reads the current value of an item each time.

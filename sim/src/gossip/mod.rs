@@ -54,6 +54,8 @@ impl Scenario for World {
             "cut",
             "deadlines set",
             "parted",
+            "session moved",
+            "waited for a session",
         ],
         many: 1_000,
         faults: &[
@@ -71,6 +73,9 @@ impl Scenario for World {
             Fault::Kernel(Planted::ChangeNotSent),
             Fault::Kernel(Planted::CutNotKept),
             Fault::Kernel(Planted::RelayNotSent),
+            Fault::Kernel(Planted::SessionNotAwaited),
+            Fault::Kernel(Planted::OwnNotSeen),
+            Fault::Kernel(Planted::OpenNotSeen),
             Fault::Kernel(Planted::EpochInParts),
             Fault::Kernel(Planted::EndTakesCounts),
             Fault::Kernel(Planted::SnapshotMissesForgotten),

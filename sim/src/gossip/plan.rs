@@ -3,6 +3,7 @@
 use crate::engine::random::Random;
 use crate::oracle::sessions::Promise;
 use rufous_kernel::replicate::gossip::Limits;
+use rufous_kernel::replicate::level::Level;
 
 /// What clients do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,6 +219,7 @@ impl Plan {
     /// Sessions are faster than messages. Some only read: writes of their own would hide what is missing.
     fn read(&mut self, random: &mut Random) {
         (self.threads, self.cut) = (0, self.mode == Mode::Cut);
+        self.cut |= self.level().is_ordered();
         // Between nodes an order is promised as long as streams continue: none may overflow.
         self.limits.kept_bytes = 1 << 22;
         self.operations = random.between(100, 400);
@@ -260,15 +262,25 @@ impl Plan {
         self.mode == Mode::Cut && self.seed % 4 == 1 && self.workers.len() > 2
     }
 
+    /// The readers, where their sessions change the worker.
+    pub fn walkers(&self) -> impl Iterator<Item = &Reader> {
+        let walk = self.seed % 4 == 3;
+        self.readers.iter().filter(move |_| walk)
+    }
+
     /// Before clients begin in a round: streams that begin have no order.
     pub fn rest_us(&self) -> u64 {
         if self.has_partings() { 300_000 } else { 1 }
     }
 
-    /// What sessions that stay at one worker are promised.
-    pub fn promise(&self) -> Option<Promise> {
+    fn level(&self) -> Level {
         // invariant: modes name levels that there are
-        let level = || self.mode.level().parse().expect("a level");
+        self.mode.level().parse().expect("a level")
+    }
+
+    /// What sessions are promised, those that change their worker, too.
+    pub fn promise(&self) -> Option<Promise> {
+        let level = || self.level();
         match self.mode {
             Mode::Shared | Mode::Saved | Mode::Away | Mode::Ahead => None,
             Mode::Cut => Some(Promise::Cut),

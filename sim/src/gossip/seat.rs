@@ -11,6 +11,7 @@ use rufous_kernel::keyspace::{Keyspace, Keyspaces, Regime};
 use rufous_kernel::placement::Placement;
 use rufous_kernel::replicate::gossip::{Gossip, Sent};
 use rufous_kernel::replicate::replicas::{Replicas, To};
+use rufous_kernel::replicate::vector::Vector;
 use rufous_kernel::shard::{Held, Keyed, Keying, Shard, bring_back};
 use rufous_lattice::Stamp;
 use std::collections::BTreeSet;
@@ -35,6 +36,8 @@ pub enum Said {
     /// To all workers of the node: this one has received the state of all others.
     HasHeard,
     Reply(usize),
+    /// To a client: what it has seen.
+    Token(usize, Vector),
 }
 
 #[derive(Debug)]

@@ -4,6 +4,7 @@ mod members;
 mod quiet;
 mod saves;
 mod sessions;
+mod walkers;
 
 use super::deeds::{Deeds, Place};
 use super::plan::{Mode, Plan};
@@ -84,6 +85,10 @@ pub struct World {
     deeds: Deeds,
     /// In their place, where the plan has sessions.
     texts: Option<Texts>,
+    /// In the place of readers that stay, where the plan has some that do not.
+    walkers: Vec<walkers::Walker>,
+    /// Sessions of these.
+    begun: usize,
     /// When the last message on a way arrives.
     ways: BTreeMap<(usize, usize, usize, usize), u64>,
     left: u64,
@@ -127,6 +132,8 @@ impl World {
             },
             deeds: Deeds::new(&plan),
             texts: Texts::new(&plan),
+            walkers: plan.walkers().map(|_| walkers::Walker::default()).collect(),
+            begun: 0,
             ways: BTreeMap::new(),
             left: 0,
             numbers: 0,
@@ -278,6 +285,7 @@ impl World {
                 }
                 Said::Sent(sent) => self.send(at, worker, sent),
                 Said::HasHeard => self.nodes[at].heard += 1,
+                Said::Token(number, seen) => self.on_token((at, worker), number, seen),
                 Said::Reply(event) => match &mut self.texts {
                     Some(texts) => texts.reply(event),
                     None => self.deeds.reply(event),
@@ -343,7 +351,7 @@ impl World {
         self.after(think, Event::Client);
         self.misfortune();
         if self.texts.is_some() {
-            return self.read_or_write();
+            return self.read_or_write_somewhere();
         }
         let at = *self.random.pick(&serving);
         if !self.nodes[at].serves {
@@ -372,17 +380,26 @@ impl World {
         self.end_turn(at, worker);
     }
 
-    /// An operation of a session, if its node serves.
-    fn read_or_write(&mut self) {
+    /// An operation of a session.
+    fn read_or_write_somewhere(&mut self) {
         let number = self.random.index(self.plan.readers.len());
+        if !self.walkers.is_empty() {
+            return self.walk(number);
+        }
         let reader = &self.plan.readers[number];
-        let (at, worker) = (reader.node, reader.worker);
+        // A new one with every start.
+        let life = self.nodes[reader.node].life;
+        let session = 1 + life * self.plan.readers.len() + number;
+        self.read_or_write(number, session, (reader.node, reader.worker));
+    }
+
+    /// An operation of a session, if its node serves.
+    fn read_or_write(&mut self, number: usize, session: usize, (at, worker): (usize, usize)) {
+        let reader = &self.plan.readers[number];
         let node = &mut self.nodes[at];
         let Some(texts) = self.texts.as_mut().filter(|_| node.serves) else {
             return;
         };
-        // A new one with every start.
-        let session = 1 + node.life * self.plan.readers.len() + number;
         let (seat, us) = (&mut node.seats[worker], self.engine.now_us);
         let event = texts.act(seat, (session, &reader.writes), us, &mut self.random);
         let text = texts.tell(event);

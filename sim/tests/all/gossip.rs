@@ -97,6 +97,15 @@ fn what_a_node_had_sent_that_is_away_and_others_do_not_send_on() {
 }
 
 #[test]
+fn sessions_that_go_on_where_something_is_missing() {
+    for mode in ["read-your-writes", "pram", "cut"] {
+        caught_in(mode, "session-not-awaited", "there is no order", 0..20);
+        caught_in(mode, "own-not-seen", "there is no order", 0..20);
+    }
+    caught_in("monotonic-reads", "open-not-seen", "was read before", 0..50);
+}
+
+#[test]
 fn removals_that_are_forgotten_at_once() {
     caught_in("saved", "forgotten-early", "again", 0..100);
 }

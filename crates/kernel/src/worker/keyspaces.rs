@@ -1,7 +1,7 @@
 //! Routes between the worker and the machine of lattice keyspaces (`lattice`), and changes of the
 //! table of keyspaces as commands that hold everything.
 
-use super::lattice::{Draining, NodeFigures, Turn, Unserved, Why};
+use super::lattice::{Draining, Lack, NodeFigures, Turn, Unserved, Why};
 use super::{Message, Submitted, Worker};
 use crate::batch::Header;
 use crate::durable::effect::Effect;
@@ -12,6 +12,7 @@ use crate::program::Program;
 use crate::replicate::gossip::Sent;
 use crate::replicate::lead::Excess;
 use crate::replicate::replicas::{Figures, To};
+use crate::replicate::vector::Vector;
 use rufous_base::{Args, Now, Output, WorkerId};
 use rufous_lattice::Stamp;
 use rufous_mapping::NodeNo;
@@ -154,6 +155,16 @@ impl<P: Program> Worker<P> {
     /// The other members that announce that they serve lattice keys. A new node needs the state of one.
     pub fn hear_of_serving(&mut self, nodes: &BTreeSet<NodeNo>) {
         self.lattice.on_serving(nodes);
+    }
+
+    /// What a session may have seen at this worker. `None` while that is not known: ask again when something was received.
+    pub fn seen(&mut self) -> Option<Vector> {
+        self.lattice.seen(&mut self.shard)
+    }
+
+    /// What this worker lacks of what a session has seen.
+    pub fn lacks(&self, seen: &Vector) -> Lack {
+        self.lattice.lacks(seen)
     }
 
     /// Why this worker serves no lattice key, if there are lattice keyspaces and it serves none.

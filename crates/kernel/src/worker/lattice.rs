@@ -22,6 +22,7 @@ mod unsettled;
 
 pub use convert::{Draining, Findings};
 pub use nodes::{Awaited, NodeFigures, Past, Unserved};
+pub use sharing::Lack;
 pub(in crate::worker) use stamps::Why;
 
 use super::Message;

@@ -64,6 +64,11 @@ metrics! {
         rufous_transactions_committed_total "Transactions ended by COMMIT." => |f| f.counters.transactions_committed;
         rufous_transactions_rolled_back_total "Transactions that were rolled back."
             => |f| f.counters.transactions_rolled_back;
+        rufous_sessions_resumed_total "Sessions that went on at this node (SESSION RESUME)." => |f| f.counters.sessions_resumed;
+        rufous_sessions_waited_total "Of these, sessions that had to wait for changes of other workers or nodes."
+            => |f| f.counters.sessions_waited;
+        rufous_sessions_behind_total "Sessions that did not, as changes were missing for too long."
+            => |f| f.counters.sessions_behind;
         rufous_protected_mode_refusals_total "Clients refused by protected mode."
             => |f| f.counters.rejected_connections;
         rufous_auth_failures_total "Wrong passwords." => |f| f.counters.auth_failures;

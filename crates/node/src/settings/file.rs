@@ -138,6 +138,9 @@ fn keyspaces_of(
         if keyspace.is_lattice() && table.get("threads").is_none() {
             keyspace.threads = 0;
         }
+        if let Some(why) = keyspaces::contradiction(&keyspace, table.get("cut").is_some()) {
+            refuse(line, format!("'{name}': {why}"));
+        }
         all.push((keyspace, line));
     }
     all

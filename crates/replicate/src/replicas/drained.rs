@@ -1,9 +1,11 @@
-//! Whether anything is left to be sent or merged, for a startup or a change of the table of keyspaces that waits for
-//! that; and what can be forgotten since nothing is.
+//! Whether anything is left to be sent or merged, for a startup, a change of the table of keyspaces, or a session of
+//! another worker that waits for that; and what can be forgotten since nothing is.
 
 use super::{Fresh, KEYS_PER_STEP, Replicas};
+use crate::vector::Vector;
 use rufous_base::Now;
 use rufous_store::changeset::Changeset;
+use rufous_store::planted::{self, Planted};
 use rufous_store::shard::Shard;
 
 impl Replicas {
@@ -30,6 +32,33 @@ impl Replicas {
     /// Whether all local changes have been sent; they may still be in transit.
     pub fn has_sent_all(&self, changes: &Changeset) -> bool {
         self.epoch.is_none() && self.fresh.is_none() && changes.is_empty()
+    }
+
+    /// What a session may have seen that has read and written here. `None` after a node has sent whole states, until the changes of
+    /// all others are here that may be in these states; that is asked for. `is_up`: whether a node is there to report.
+    pub fn seen(&mut self, changes: &Changeset, is_up: &dyn Fn(u16) -> bool) -> Option<Vector> {
+        if self.told_again > 0 && !self.heard.has_all(self.told_again, is_up) {
+            self.wanted = self.wanted.max(self.told_again);
+            return None;
+        }
+        let own = match (&self.epoch, self.has_sent_all(changes)) {
+            _ if self.heard.is_alone() => 0,
+            (_, true) => self.ended,
+            _ if planted::is(Planted::OwnNotSeen) => self.ended,
+            (Some(epoch), false) if self.fresh.is_none() && changes.is_empty() => epoch.date,
+            // The next epoch has a later date.
+            _ => self.clock.last() + 1,
+        };
+        let others = self.heard.seen();
+        let all = others.chain([(self.replica, own)]);
+        // All have what lies before the horizon.
+        let horizon = self.heard.horizon();
+        Some(Vector::of(all.filter(|(_, date)| *date > horizon)))
+    }
+
+    /// The replicas of which something that a session has seen was not received here.
+    pub fn lacks(&self, seen: &Vector) -> Vec<u16> {
+        self.heard.lacks(seen)
     }
 
     /// Whether no message of another worker of this node waits here.

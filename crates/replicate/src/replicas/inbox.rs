@@ -15,7 +15,7 @@ const MOST_BYTES: usize = 16 << 20;
 pub(super) enum Lane {
     /// Nothing.
     Free,
-    /// The end of their epoch, whose changes are applied together.
+    /// The end of their epoch, whose changes are applied together; earlier programs send such.
     Together,
     /// Also for what others have sent before (`CUT`).
     Cut,

@@ -61,8 +61,7 @@ impl Replicas {
             waiting.put(&batch, &bytes);
             return self.release(now, (shard, placement));
         }
-        self.apply(now, (&mut *shard, placement), &batch)?;
-        self.keep(&batch, &bytes, placement);
+        self.take(now, (&mut *shard, placement), (&batch, &bytes))?;
         // Other messages may have waited for this report.
         let waits = !self.inbox.is_empty() || !self.relayed.is_empty();
         if matches!(batch.body, Body::Report(_)) && waits {
@@ -97,8 +96,7 @@ impl Replicas {
         let waiting = self.inbox.remove(&from).unwrap_or_default();
         for Message { bytes, .. } in waiting.into_all() {
             let batch = Batch::decode(&bytes)?;
-            self.apply(now, (&mut *shard, placement), &batch)?;
-            self.keep(&batch, &bytes, placement);
+            self.take(now, (&mut *shard, placement), (&batch, &bytes))?;
         }
         Ok(())
     }
@@ -132,8 +130,7 @@ impl Replicas {
                     goes_on = true;
                     for Message { bytes, .. } in ready {
                         let batch = Batch::decode(&bytes)?;
-                        self.apply(now, (&mut *shard, placement), &batch)?;
-                        self.keep(&batch, &bytes, placement);
+                        self.take(now, (&mut *shard, placement), (&batch, &bytes))?;
                     }
                 }
                 if self.inbox.get(&from).is_some_and(Waiting::is_empty) {
@@ -174,6 +171,27 @@ impl Replicas {
         self.relay.on_relayed(origin, date);
         self.figures.relayed_epochs += 1;
         Ok(true)
+    }
+
+    /// Applies what its sender has sent here itself.
+    fn take(
+        &mut self,
+        now: Now,
+        parts: (&mut Shard, &Placement),
+        (batch, bytes): (&Batch<'_>, &Arc<[u8]>),
+    ) -> Result<(), NotAnEffect> {
+        let placement = parts.1;
+        match &batch.body {
+            Body::Items(_) | Body::Ordered { .. } => self.heard.on_part(batch.from),
+            Body::ToldAgain(_) => {
+                self.heard.on_part(batch.from);
+                self.told_again = self.told_again.max(batch.newest);
+            }
+            Body::Report(_) | Body::Begin(_) => {}
+        }
+        self.apply(now, parts, batch)?;
+        self.keep(batch, bytes, placement);
+        Ok(())
     }
 
     /// Keeps changes of other nodes for the case that these go away.

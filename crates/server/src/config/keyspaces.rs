@@ -91,12 +91,21 @@ pub fn options(keyspace: &Keyspace) -> [(&'static str, Vec<u8>); 9] {
             .find(|(resolve, _)| *resolve == keyspace.resolve)
             .map_or("newest", |(_, word)| word)
             .into(),
-        yes_no(keyspace.cut).into(),
+        yes_no(keyspace.is_cut()).into(),
         yes_no(keyspace.evict).into(),
         keyspace.gossip_ms.to_string().into(),
     ];
     let mut values = values.into_iter();
     OPTIONS.map(|name| (name, values.next().unwrap_or_default()))
+}
+
+/// Why options that were given do not go together, whatever else the keyspace has.
+pub fn contradiction(keyspace: &Keyspace, is_cut_given: bool) -> Option<String> {
+    let is_weaker = is_cut_given && !keyspace.cut && keyspace.level.is_ordered();
+    is_weaker.then(|| {
+        let level = keyspace.level;
+        format!("LEVEL {level} promises an order of writes to several keys, which needs CUT yes: leave CUT out, or take another level")
+    })
 }
 
 /// A table with one more, or with it in the place of the one of its name.

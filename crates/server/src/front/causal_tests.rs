@@ -86,30 +86,39 @@ fn near_and_far(rig: &Rig) -> (String, String) {
     near.zip(far).expect("both")
 }
 
+/// A strict key of another worker than the first.
+fn strict_far(rig: &Rig) -> String {
+    let placement = rig.fronts[0].kernel.placement();
+    let mut all = (0..).map(|n| format!("s{n}"));
+    let far = all.find(|key| placement.owner(key.as_bytes()).0 == 1);
+    far.expect("one of many")
+}
+
 #[test]
 fn a_session_is_known_wherever_its_commands_run() {
-    let mut rig = notes(2, "THREADS 1");
+    let mut rig = notes(2, "");
     let (near, far) = near_and_far(&rig);
+    let strict = strict_far(&rig);
     let (a, b) = (rig.connect(0), rig.connect(0));
     for key in [&near, &far] {
         rig.run_on(a, &format!("SET {key} one"));
-        // Read at its owner, written by a command over both workers.
+        // Read at one worker, written by a command over both.
         rig.run_on(b, &format!("GET {key}"));
     }
-    rig.run_on(b, &format!("MSET {near} two {far} two"));
+    rig.run_on(b, &format!("MSET {near} two {strict} 1 {far} two"));
     for key in [&near, &far] {
         assert_eq!(values(&mut rig, a, key), ["two"]);
     }
-    // Read by a command over both, written at its owner.
+    // Read by a command over both, written at one.
     let c = rig.connect(0);
-    rig.run_on(c, &format!("MGET {near} {far}"));
+    rig.run_on(c, &format!("MGET {near} {strict} {far}"));
     for key in [&near, &far] {
         rig.run_on(c, &format!("SET {key} three"));
         assert_eq!(values(&mut rig, a, key), ["three"]);
     }
-    // Written by a command over both, then at its owner.
+    // Written by a command over both, then at one.
     let d = rig.connect(0);
-    rig.run_on(d, &format!("MSET {near} four {far} four"));
+    rig.run_on(d, &format!("MSET {near} four {strict} 2 {far} four"));
     for key in [&near, &far] {
         rig.run_on(d, &format!("SET {key} five"));
         assert_eq!(values(&mut rig, a, key), ["five", "three"]);
@@ -118,8 +127,8 @@ fn a_session_is_known_wherever_its_commands_run() {
 
 #[test]
 fn a_session_goes_on_in_its_transactions() {
-    for threads in ["all", "1"] {
-        let mut rig = notes(2, &format!("THREADS {threads}"));
+    for workers in [1, 2] {
+        let mut rig = notes(workers, "");
         let (near, far) = near_and_far(&rig);
         let (a, b) = (rig.connect(0), rig.connect(0));
         for key in [&near, &far] {
@@ -137,10 +146,10 @@ fn a_session_goes_on_in_its_transactions() {
             rig.run_on(b, &request);
         }
         // What it has read before and within the transaction.
-        assert_eq!(values(&mut rig, a, &far), ["two"], "{threads}");
-        assert_eq!(values(&mut rig, a, &near), ["three"], "{threads}");
+        assert_eq!(values(&mut rig, a, &far), ["two"], "{workers}");
+        assert_eq!(values(&mut rig, a, &near), ["three"], "{workers}");
         rig.run_on(b, &format!("SET {near} four"));
-        assert_eq!(values(&mut rig, a, &near), ["four"], "{threads}");
+        assert_eq!(values(&mut rig, a, &near), ["four"], "{workers}");
     }
 }
 
@@ -204,8 +213,8 @@ fn increments_of_all_workers_add_up() {
 
 #[test]
 fn what_a_transaction_reads_apart_was_seen_and_what_it_writes_apart_was_not() {
-    for threads in ["all", "1"] {
-        let mut rig = notes(2, &format!("THREADS {threads}"));
+    for workers in [1, 2] {
+        let mut rig = notes(workers, "");
         let (near, far) = near_and_far(&rig);
         let (a, b) = (rig.connect(0), rig.connect(0));
         for key in [&near, &far] {
@@ -216,7 +225,7 @@ fn what_a_transaction_reads_apart_was_seen_and_what_it_writes_apart_was_not() {
             rig.run_on(b, &format!("SET {key} mine"));
             assert!(rig.run_on(b, "COMMIT").starts_with("*1"));
             // The value that it has read is replaced; that value was replaced already.
-            assert_eq!(values(&mut rig, a, key), ["mine", "two"], "{threads}");
+            assert_eq!(values(&mut rig, a, key), ["mine", "two"], "{workers}");
             // Rolling back does not mark as seen what is written concurrently with the transaction.
             let c = rig.connect(0);
             rig.run_on(c, "BEGIN");
@@ -224,7 +233,7 @@ fn what_a_transaction_reads_apart_was_seen_and_what_it_writes_apart_was_not() {
             rig.run_on(c, &format!("SET {key} apart"));
             rig.run_on(c, "ROLLBACK");
             rig.run_on(c, &format!("SET {key} four"));
-            assert_eq!(values(&mut rig, a, key), ["four", "three"], "{threads}");
+            assert_eq!(values(&mut rig, a, key), ["four", "three"], "{workers}");
         }
     }
 }

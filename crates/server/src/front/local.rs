@@ -240,6 +240,18 @@ impl Local<'_> {
         }
     }
 
+    /// A session goes on here; whether it had to wait for that.
+    pub(crate) fn note_session_resumed(&mut self, waited: bool) {
+        let counters = &mut self.front.counters;
+        counters.sessions_resumed += 1;
+        counters.sessions_waited += u64::from(waited);
+    }
+
+    /// A session does not go on here, as this node lacks what it has seen.
+    pub(crate) fn note_session_behind(&mut self) {
+        self.front.counters.sessions_behind += 1;
+    }
+
     /// A password was not checked: too many of its address wait.
     pub fn note_auth_refusal(&mut self) {
         self.front.counters.auth_refused += 1;

@@ -12,6 +12,7 @@
 //! - `outcomes`, `outbox`: what is sent to connections, to other workers
 //! - `blocked`: clients that wait for data
 //! - [`gather`], [`cron`], `phases`: questions to all workers of the node; work between requests
+//! - [`catching_up`]: sessions that go on at other connections
 //! - `keyspaces`, `rules`: changes of their table, and what lattice keys change for requests
 //! - [`transaction`]: `MULTI`, `EXEC` and `WATCH`; `BEGIN` and `COMMIT`
 //! - [`session`], [`local`]: the interface for commands on connections and on the server
@@ -24,6 +25,7 @@
 pub(crate) mod blocked;
 #[cfg(test)]
 mod blocked_tests;
+pub(crate) mod catching_up;
 #[cfg(test)]
 mod causal_tests;
 pub mod connection;
@@ -79,6 +81,7 @@ use crate::cluster::peers::Peers;
 use crate::cluster::way::Locator;
 use crate::command::CommandTable;
 use crate::config::Config;
+use catching_up::CatchingUp;
 use connection::Connection;
 use connections::{Awaited, Connections};
 use gather::{Answer, Gathers, Question};
@@ -132,6 +135,7 @@ pub struct Front {
     pub(crate) connections: Connections,
     intake: Intake,
     gathers: Gathers,
+    catching_up: CatchingUp,
     pub(crate) transactions: transaction::Transactions,
     stop: Stop,
     farewell: farewell::Farewell,
@@ -163,6 +167,7 @@ impl Front {
             connections: Connections::default(),
             intake: Intake::new(table, &config),
             gathers: Gathers::default(),
+            catching_up: CatchingUp::default(),
             transactions: transaction::Transactions::default(),
             stop: Stop::default(),
             farewell: farewell::Farewell::default(),
@@ -308,6 +313,10 @@ impl Front {
         self.settle_kernel(now, fx);
         self.end_waits_to_stop(now, fx);
         self.deliver_save_answers(fx);
+        if !self.catching_up.is_idle() {
+            let stops = self.stop.has_begun();
+            catching_up::on_step(self, now, stops, fx);
+        }
         self.run_transactions(now, fx);
         self.go_on_declaring(now, fx);
         for (header, whole) in self.peers.take_done() {

@@ -335,6 +335,7 @@ impl Front {
         let forwarding = self.peers.forwarding.wake_us();
         let times = pause.map(soon).into_iter().chain(blocked.map(soon));
         let times = times.chain(farewell).chain(forwarding.map(soon));
+        let times = times.chain(self.catching_up.wake_us().map(soon));
         self.cron.on_step(now, times, fx);
     }
 }

@@ -249,6 +249,11 @@ pub struct Counters {
     /// Transactions begun with `BEGIN`.
     pub transactions_committed: u64,
     pub transactions_rolled_back: u64,
+    /// Sessions that go on here, and those of them that had to wait.
+    pub sessions_resumed: u64,
+    pub sessions_waited: u64,
+    /// Sessions that do not, as something that they have seen is not here.
+    pub sessions_behind: u64,
 }
 
 /// Limit on the prefixes that are counted: scripts and echoes could otherwise make up more.
@@ -296,6 +301,9 @@ impl Counters {
         self.peer_messages_unused += other.peer_messages_unused;
         self.transactions_committed += other.transactions_committed;
         self.transactions_rolled_back += other.transactions_rolled_back;
+        self.sessions_resumed += other.sessions_resumed;
+        self.sessions_waited += other.sessions_waited;
+        self.sessions_behind += other.sessions_behind;
         for (prefix, count) in &other.errors {
             *self.errors.entry(prefix.clone()).or_default() += count;
         }

@@ -10,6 +10,7 @@ pub enum Invalid {
     Gossip,
     Replicas,
     Cut,
+    Ordered,
     Resolve,
     Strict,
     TooMany,
@@ -26,6 +27,9 @@ impl fmt::Display for Invalid {
             Invalid::Gossip => "the gossip period must be 1 to 60000 milliseconds",
             Invalid::Replicas => "replicas on other nodes are not supported: REPLICAS must be 1",
             Invalid::Cut => "CUT needs a replica on every worker: THREADS all",
+            Invalid::Ordered => {
+                "this LEVEL promises an order of writes to several keys: it needs a replica on every worker, THREADS all"
+            }
             Invalid::Resolve => {
                 "only LEVEL causal keeps several values of a key: \
                  RESOLVE of other levels is newest"

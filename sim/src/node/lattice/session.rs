@@ -70,14 +70,15 @@ impl Lattice {
         let Some(space) = self.keys[key].space else {
             return Vec::new();
         };
-        let (own, seen) = self.spaces[space].orders();
+        if !self.spaces[space].has_order() {
+            return Vec::new();
+        }
         let session = &self.clients[client].session;
         let grown =
             |at: usize| self.keys[at].space == Some(space) && self.keys[at].kind == Kind::Grown;
         let known = session.known.iter().filter(|(at, _)| grown(**at));
         let all = known.flat_map(|(at, things)| things.iter().map(|thing| (*at, *thing)));
-        all.filter(|need| seen || own && session.own.contains(need))
-            .collect()
+        all.collect()
     }
 
     /// A deed of this client was acknowledged.

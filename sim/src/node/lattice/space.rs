@@ -78,20 +78,28 @@ impl Space {
         }
     }
 
-    fn orders_own(&self) -> bool {
-        const ORDERED: [&str; 4] = [
+    /// Whether what its connection wrote and saw before a write has to be shown before it.
+    pub fn has_order(&self) -> bool {
+        self.is_fixed && self.cut
+    }
+
+    /// With what its level needs.
+    fn whole(self) -> Self {
+        const ORDERED: [&str; 5] = [
             "monotonic-writes",
             "writes-follow-reads",
             "pram",
             "pram+writes-follow-reads",
+            "causal",
         ];
-        self.is_fixed && self.threads == 0 && (self.cut || ORDERED.contains(&self.level))
-    }
-
-    /// What has to be shown before a write: what its connection wrote before,
-    /// and where there is a causal cut what it saw, too.
-    pub fn orders(&self) -> (bool, bool) {
-        (self.orders_own(), self.is_fixed && self.cut)
+        match ORDERED.contains(&self.level) {
+            true => Self {
+                threads: 0,
+                cut: true,
+                ..self
+            },
+            false => self,
+        }
     }
 }
 
@@ -112,6 +120,7 @@ pub(super) fn spaces(r: &mut Random) -> Vec<Space> {
             is_fixed: r.chance(0.6),
             db: 4 + usize::from(r.chance(0.2)),
         }
+        .whole()
     };
     (0..r.between(1, 3)).map(|n| space(n, r)).collect()
 }
@@ -216,7 +225,7 @@ pub(super) fn causal(r: &mut Random) -> Option<Space> {
         is_fixed: true,
         db: 4,
     };
-    r.chance(0.6).then_some(space)
+    r.chance(0.6).then_some(space.whole())
 }
 
 /// One whose keys are evicted.

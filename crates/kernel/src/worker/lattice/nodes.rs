@@ -414,6 +414,11 @@ impl Nodes {
         std::mem::take(&mut self.out)
     }
 
+    /// Whether a session with a node is open.
+    pub(super) fn is_up(&self, node: u16) -> bool {
+        self.up.contains(&node)
+    }
+
     /// Whether lattice keys are served: other nodes have sent their state.
     #[inline]
     pub(super) fn serves(&self) -> bool {

@@ -5,11 +5,27 @@ use super::stamps::not_coordination_free;
 use super::{Call, Lattices, Out, Store};
 use crate::multi::NodeAction;
 use crate::replicate::gossip::Sent;
+use crate::replicate::member;
+use crate::replicate::vector::Vector;
+use crate::shard::Shard;
 use crate::worker::Message;
 use rufous_base::Now;
 use rufous_mapping::{Mapping, NodeNo};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// What a worker lacks of what a session has seen elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// It does not serve lattice keys yet.
+    Unserved,
+    /// Changes of these nodes, each with whether it is there; `None`: of other workers of its own node. Without any it lacks nothing.
+    Of(BTreeMap<Option<u16>, bool>),
+}
+
+impl Lack {
+    pub const NOTHING: Self = Self::Of(BTreeMap::new());
+}
 
 impl Lattices {
     /// The node is in a cluster.
@@ -189,6 +205,35 @@ impl Lattices {
     #[inline]
     pub(in crate::worker) fn awaits_nodes(&self) -> bool {
         self.nodes.as_ref().is_some_and(|nodes| !nodes.serves())
+    }
+
+    /// What a session may have seen here. `None`: that is not known yet, and asked for.
+    pub(in crate::worker) fn seen(&mut self, shard: &mut Shard) -> Option<Vector> {
+        if !self.table.has_lattice() {
+            return Some(Vector::default());
+        }
+        let nodes = self.nodes.as_deref();
+        let is_up = |node| nodes.is_some_and(|nodes| nodes.is_up(node));
+        self.replicas.seen(shard.changeset(), &is_up)
+    }
+
+    /// What this worker lacks of what a session has seen.
+    pub(in crate::worker) fn lacks(&self, seen: &Vector) -> Lack {
+        if !self.table.has_lattice() {
+            return Lack::NOTHING;
+        }
+        if self.awaits_nodes() {
+            return Lack::Unserved;
+        }
+        let lacking = self.replicas.lacks(seen).into_iter();
+        let name = |replica| match &self.nodes {
+            Some(nodes) if !self.replicas.is_here(replica) => {
+                let node = member::node_of(replica);
+                (Some(node), nodes.is_up(node))
+            }
+            _ => (None, true),
+        };
+        Lack::Of(lacking.map(name).collect())
     }
 
     /// Whether other nodes have, or may have, the same lattice keys.

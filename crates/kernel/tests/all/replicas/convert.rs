@@ -81,10 +81,10 @@ impl Model {
 fn draw_change(world: &mut World) -> Keyspaces {
     let table = Keyspaces::clone(world.workers[0].keyspaces());
     let threads = world.draw(4) as u16;
+    let level = ["eventual", "causal"][world.draw(2)];
+    let threads = if level == "causal" { 0 } else { threads };
     let keyspace = Keyspace {
-        level: ["eventual", "causal"][world.draw(2)]
-            .parse()
-            .expect("a level"),
+        level: level.parse().expect("a level"),
         ..World::keyspace("k:", threads)
     };
     match (table.get("k").is_some(), world.draw(3)) {

@@ -12,6 +12,7 @@ pub mod quiet;
 pub mod quit;
 pub mod reset;
 pub mod select;
+pub mod session;
 
 pub static COMMANDS: &[&SessionCommand] = &[
     &ping::PING,
@@ -22,6 +23,10 @@ pub static COMMANDS: &[&SessionCommand] = &[
     &select::SELECT,
     &quit::QUIT,
     &reset::RESET,
+    &session::SESSION,
+    &session::TOKEN,
+    &session::RESUME,
+    &session::HELP,
     &client::CLIENT,
     &client::identity::ID,
     &client::identity::GETNAME,

@@ -53,6 +53,9 @@ pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) 
         "transactions_rolled_back",
         counted.transactions_rolled_back,
     );
+    field(out, "sessions_resumed", counted.sessions_resumed);
+    field(out, "sessions_waited", counted.sessions_waited);
+    field(out, "sessions_behind", counted.sessions_behind);
     field(out, "causal_contexts", of.contexts);
     field(out, "causal_contexts_bytes", of.contexts_bytes);
     field(out, "causal_concurrent_writes", of.concurrent_writes);

@@ -139,6 +139,10 @@ fn read_options(keyspace: &mut Keyspace, args: &Args<'_>) -> Result<Vec<&'static
         keyspaces::set(keyspace, option, args.get(at)).map_err(failure)?;
         at += 1;
     }
+    let is_cut_given = given.contains(&"cut");
+    if let Some(why) = keyspaces::contradiction(keyspace, is_cut_given) {
+        return Err(failure(why));
+    }
     Ok(given)
 }
 

@@ -239,7 +239,7 @@ fn keys_that_are_there_stay_what_they_are_when_the_keyspace_changes() {
         let changes = [
             "KEYSPACE CREATE carts PREFIX cart: REGIME lattice",
             "KEYSPACE ALTER carts LEVEL pram GOSSIP 1",
-            "KEYSPACE ALTER carts THREADS 2",
+            "KEYSPACE ALTER carts LEVEL eventual THREADS 2",
             "KEYSPACE CREATE strict PREFIX cart:s REGIME strict",
             "KEYSPACE ALTER carts THREADS 1",
             "KEYSPACE DROP strict",
@@ -316,8 +316,8 @@ fn strings_take_and_lose_causal_order_with_the_level() {
         let changes = [
             "KEYSPACE CREATE carts PREFIX cart: REGIME lattice LEVEL causal",
             "KEYSPACE ALTER carts LEVEL eventual",
-            "KEYSPACE ALTER carts LEVEL causal THREADS 1",
-            "KEYSPACE ALTER carts THREADS all",
+            "KEYSPACE ALTER carts THREADS 1",
+            "KEYSPACE ALTER carts LEVEL causal THREADS all",
             "KEYSPACE ALTER carts REGIME strict",
             "KEYSPACE ALTER carts REGIME lattice LEVEL causal",
             "KEYSPACE DROP carts",

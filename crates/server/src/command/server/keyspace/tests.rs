@@ -24,7 +24,7 @@ fn a_keyspace_is_made_shown_changed_and_dropped() {
         let expected = "name carts prefix cart: regime lattice level eventual threads all \
             replicas 1 resolve newest cut no evict yes gossip-ms 100";
         assert_eq!(shown.join(" "), expected);
-        rig.check("KEYSPACE ALTER carts LEVEL pram GOSSIP 5 CUT", "+OK\r\n");
+        rig.check("KEYSPACE ALTER carts LEVEL pram GOSSIP 5", "+OK\r\n");
         let shown = rig.run_on(other, "KEYSPACE DESCRIBE carts");
         assert!(shown.contains("$4\r\npram\r\n"), "{shown}");
         assert!(
@@ -45,7 +45,7 @@ fn a_keyspace_is_made_shown_changed_and_dropped() {
 }
 
 /// Requests, and how their refusals begin.
-const NONSENSE: [(&str, &str); 16] = [
+const NONSENSE: [(&str, &str); 19] = [
     (
         "KEYSPACE CREATE x PREFIX y",
         "wrong number of arguments for 'keyspace|create' command",
@@ -107,6 +107,18 @@ const NONSENSE: [(&str, &str); 16] = [
         "a keyspace's name has",
     ),
     ("KEYSPACE ALTER carts TIER cold", "syntax error"),
+    (
+        "KEYSPACE CREATE x PREFIX y REGIME lattice LEVEL causal THREADS 2",
+        "this LEVEL promises an order of writes to several keys: it needs a replica on every worker",
+    ),
+    (
+        "KEYSPACE ALTER carts LEVEL monotonic-writes THREADS 1",
+        "this LEVEL promises an order",
+    ),
+    (
+        "KEYSPACE ALTER carts LEVEL pram CUT no",
+        "LEVEL pram promises an order of writes to several keys, which needs CUT yes",
+    ),
 ];
 
 #[test]
