@@ -207,7 +207,7 @@ fn check(command: &Cmd, shape: Shape<'_>, cluster: bool) -> Result<ConnectionKin
 
 impl Inner {
     /// Makes ready for the next attempt; returns the node to ask, if it is one for this once.
-    async fn prepare(
+    pub(crate) async fn prepare(
         &self,
         next: Next,
         node: &Arc<Node>,

@@ -67,6 +67,21 @@ impl Error {
         }
     }
 
+    /// The same error of something that did no harm if it was done.
+    pub(crate) fn undone(self) -> Self {
+        match self {
+            Self::Lost { node, .. } => Self::Lost {
+                node,
+                maybe_done: false,
+            },
+            Self::Timeout { node, .. } => Self::Timeout {
+                node,
+                maybe_done: false,
+            },
+            error => error,
+        }
+    }
+
     /// The server's error code, such as `WRONGTYPE`, if the server refused.
     pub fn code(&self) -> Option<&str> {
         match self {

@@ -51,7 +51,7 @@ fn on_refusal(error: &ServerError, node: &Addr) -> Next {
         "ASK" => target(&mut words).map_or(Next::Return, |(_, to)| Next::Ask(to)),
         "TRYAGAIN" => Next::Later,
         // Another node may know better, or be done with it earlier.
-        "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" => Next::Elsewhere,
+        "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "BEHIND" => Next::Elsewhere,
         _ => Next::Return,
     }
 }
@@ -91,6 +91,7 @@ mod tests {
         check("TRYAGAIN Multiple keys", Next::Later);
         check("CLUSTERDOWN The cluster is down", Next::Elsewhere);
         check("LOADING is loading", Next::Elsewhere);
+        check("BEHIND after 500 ms", Next::Elsewhere);
         check("ERR no", Next::Return);
         check("CROSSSLOT no", Next::Return);
         check("", Next::Return);

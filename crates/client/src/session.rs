@@ -3,39 +3,68 @@
 use crate::client::{Client, last};
 use crate::command::{Cmd, ToArg, cmd};
 use crate::config::Addr;
+use crate::connection::Batch;
 use crate::error::{Error, Result};
 use crate::node::Held;
-use crate::shape::ConnectionKind;
+use crate::retry::{self, Next};
+use crate::shape::{ConnectionKind, Shape};
 use crate::value::{FromValue, Value};
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// Keys whose tokens a session keeps; the oldest one is forgotten first.
 const TOKENS: usize = 4096;
 
-/// One sequence of operations, to which keyspaces' levels make their promises.
+/// How long a server may wait at most until it has what the session has seen.
+const MOST_WAIT: Duration = Duration::from_secs(60);
+
+/// One sequence of operations, to which keyspaces' levels make their promises, on whatever connections and nodes.
 ///
 /// To a server a session is a connection, so a session holds connections of its own, one per node that it
-/// has used, and the levels' promises to it last as long as these. When one is lost, an operation
-/// returns [`Error::SessionLost`] instead of continuing silently; [`Session::renew`]
-/// starts again. Servers cannot yet hand a session's state from one node to another.
+/// has used. With each reply it gets a token of what it has seen; before it uses another connection, that waits until its node
+/// has received all of that (`SESSION TOKEN` and `SESSION RESUME`). So the promises outlast connections and nodes: a read, or a
+/// write that was not sent, is tried again elsewhere. A write whose reply is lost returns an error with
+/// [`Error::maybe_done`]. If no node has in time what the session has seen, the error's code is `BEHIND`.
 ///
-/// At `LEVEL causal` *tokens* carry what was seen: [`Session::causal_get`], [`Session::causal_set`] and
-/// [`Session::causal_delete`] keep them by key, so they hold on any connection and node, and across
-/// `renew`. A write replaces what the session has read or written of the key, and nothing else.
+/// [`Session::seen`] and [`Session::resume`] hand a session to another process. With a server that has no such tokens, an operation
+/// on a lost connection returns [`Error::SessionLost`]; [`Session::renew`] starts again.
+///
+/// At `LEVEL causal` tokens *of keys* carry what was seen of concurrent values: [`Session::causal_get`], [`Session::causal_set`]
+/// and [`Session::causal_delete`] keep them by key. A write replaces what the session has read or written of the
+/// key, and nothing else.
 ///
 /// ```no_run
 /// # async fn example(client: rufous_client::Client) -> rufous_client::Result<()> {
+/// use rufous_client::cmd;
 /// let mut session = client.session();
-/// let notes = session.causal_get::<String>("note:1").await?;
-/// let agreed = notes.values.join("; ");
-/// session.causal_set("note:1", agreed).await?;
+/// session.run(cmd("SADD").arg("cart:7").arg("apple")).await?;
+/// let seen = session.seen().map(<[u8]>::to_vec);
+/// // The user's next request, perhaps at another application server:
+/// let mut later = client.session();
+/// later.resume(seen.unwrap_or_default());
+/// let cart: Vec<String> = later.query(cmd("SMEMBERS").arg("cart:7")).await?;
 /// # Ok(()) }
 /// ```
 pub struct Session {
     client: Client,
     held: HashMap<Addr, Held>,
+    /// The node whose connection has all that was seen.
+    at: Option<Addr>,
+    seen: Seen,
+    /// The last reply shows what is in no token: that connection alone has it.
+    has_gap: bool,
     tokens: Tokens,
+}
+
+/// What the session has seen.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Seen {
+    #[default]
+    Nothing,
+    Token(Vec<u8>),
+    /// The server has no tokens: a session ends with its connection.
+    Unsaid,
 }
 
 /// The concurrent values of a key, the latest first.
@@ -70,72 +99,155 @@ impl Client {
         Session {
             client: self.clone(),
             held: HashMap::new(),
+            at: None,
+            seen: Seen::default(),
+            has_gap: false,
             tokens: Tokens::default(),
         }
     }
 }
 
 impl Session {
-    /// Sends a command on the session's connection to the node that has its key, once.
+    /// Sends a command on the session's connection to the node that has its key; see [`Session`] for when it is tried again.
     pub async fn run(&mut self, command: Cmd) -> Result<Value> {
         let shape = command.shape();
         if !matches!(shape.kind, ConnectionKind::Shared) || command.args_len() == 0 {
             let text = "a session takes no command that waits or binds a connection: use `Client::dedicated`";
             return Err(Error::Refused(text.into()));
         }
-        // A level's promises hold at one replica: the owner, not whichever the lot falls on.
-        let mut shape = shape;
-        shape.reads = false;
-        let chosen = self
-            .client
-            .inner
-            .topology
-            .choose(&shape, &[])
-            .addr()
-            .clone();
-        if !self.held.contains_key(&chosen) {
-            let mut held = self.client.hold(shape).await?;
+        // At the owner, not whichever the lot falls on.
+        let repeatable = shape.repeatable;
+        let shape = Shape {
+            reads: false,
+            ..shape
+        };
+        let config = &self.client.inner.config;
+        let limit = command.own_timeout().unwrap_or(config.timeout);
+        let (attempts, deadline) = (config.attempts, Instant::now() + limit);
+        let (mut avoid, mut attempt) = (Vec::new(), 0);
+        loop {
+            attempt += 1;
+            let node = self.client.inner.topology.choose(&shape, &avoid);
+            let sent = self.attempt(&command, node.addr(), deadline).await;
+            let error = match sent {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            let next = retry::decide(&error, node.addr(), repeatable);
+            // Asked for once only, the other node would not keep the session.
+            if matches!(next, Next::Return | Next::Ask(_)) || self.seen == Seen::Unsaid {
+                return Err(error);
+            }
+            if attempt >= attempts || Instant::now() >= deadline {
+                let last = Box::new(error);
+                return Err(Error::GaveUp {
+                    attempts: attempt,
+                    last,
+                });
+            }
+            let inner = &self.client.inner;
+            inner
+                .prepare(next, &node, &mut avoid, attempt, deadline)
+                .await;
+        }
+    }
+
+    /// One attempt at one node.
+    async fn attempt(&mut self, command: &Cmd, to: &Addr, deadline: Instant) -> Result<Value> {
+        let soon = deadline.min(Instant::now() + self.client.inner.config.attempt_timeout);
+        let lost = || Error::SessionLost {
+            node: to.to_string(),
+        };
+        let is_lost = |held: &Held| held.connection.is_closed();
+        let goes_on = self.at.as_ref() == Some(to) && !self.held.get(to).is_none_or(is_lost);
+        if self.has_gap && !goes_on {
+            return Err(lost());
+        }
+        if self.held.get(to).is_some_and(is_lost) && self.seen != Seen::Unsaid {
+            self.held.remove(to);
+        }
+        if !self.held.contains_key(to) {
+            let node = self.client.inner.topology.node(to);
+            let mut held = node.hold(soon).await?;
             // The connection keeps what the session has seen: it must not be reused.
             held.clean = false;
-            self.held.insert(held.node.addr().clone(), held);
+            self.held.insert(to.clone(), held);
+            self.at.take_if(|at| at == to);
         }
-        // `hold` may have come to another node than was chosen, if that one is down.
-        let at = match self.held.contains_key(&chosen) {
-            true => chosen,
-            false => self
-                .client
-                .inner
-                .topology
-                .choose(&shape, &[])
-                .addr()
-                .clone(),
-        };
-        let Some(held) = self.held.get(&at) else {
-            return Err(Error::SessionLost {
-                node: at.to_string(),
-            });
-        };
-        let limit = command
-            .own_timeout()
-            .unwrap_or(self.client.inner.config.timeout);
-        let until = Instant::now() + limit;
-        match last(held.connection.send(command.encoded(), 1, until).await) {
-            Err(Error::Lost {
-                maybe_done: false, ..
-            }) => Err(Error::SessionLost {
-                node: at.to_string(),
-            }),
-            other => other,
+        let held = self.held.get(to).ok_or_else(lost)?;
+        if let (Seen::Token(token), true) = (&self.seen, self.at.as_ref() != Some(to)) {
+            let wait = (soon - Instant::now()).min(MOST_WAIT) / 2;
+            let resume = cmd("SESSION").arg("RESUME").arg(token);
+            let resume = resume.arg("TIMEOUT").arg(wait.as_millis() as u64);
+            let sent = held.connection.send(resume.encoded(), 1, soon).await;
+            // Nothing of the command was sent.
+            last(sent).map_err(Error::undone)?;
         }
+        let mut bytes = command.encoded();
+        let asks = self.seen != Seen::Unsaid;
+        if asks {
+            cmd("SESSION").arg("TOKEN").encode(&mut bytes);
+        }
+        let sent = held
+            .connection
+            .send(bytes, 1 + usize::from(asks), deadline.min(soon));
+        let Batch {
+            mut values,
+            failure,
+        } = sent.await;
+        if asks && values.len() == 2 {
+            self.on_token(values.pop(), to);
+        }
+        match (failure, values.pop()) {
+            (_, Some(value)) => value.check(),
+            (
+                Some(Error::Lost {
+                    maybe_done: false, ..
+                }),
+                None,
+            ) if !asks => Err(lost()),
+            (Some(error), None) => Err(error),
+            (None, None) => Ok(Value::Nil),
+        }
+    }
+
+    fn on_token(&mut self, value: Option<Value>, at: &Addr) {
+        self.has_gap = false;
+        match value.map(Value::to::<Vec<u8>>) {
+            Some(Ok(token)) => (self.seen, self.at) = (Seen::Token(token), Some(at.clone())),
+            // An unknown command: another server.
+            Some(Err(Error::Server(error))) if error.code() == "ERR" => self.seen = Seen::Unsaid,
+            _ => (self.at, self.has_gap) = (Some(at.clone()), true),
+        }
+    }
+
+    /// A token of what the session has seen, for [`Session::resume`] in another process, or `SESSION RESUME` of any client.
+    pub fn seen(&self) -> Option<&[u8]> {
+        match &self.seen {
+            Seen::Token(token) => Some(token),
+            Seen::Nothing | Seen::Unsaid => None,
+        }
+    }
+
+    /// Goes on where another session was when it had this token; without bytes, from the beginning. What this one has seen before
+    /// is not counted.
+    pub fn resume(&mut self, token: impl ToArg) {
+        let token = token.to_arg();
+        (self.at, self.has_gap) = (None, false);
+        self.seen = match token.is_empty() {
+            true => Seen::Nothing,
+            false => Seen::Token(token),
+        };
     }
 
     pub async fn query<T: FromValue>(&mut self, command: Cmd) -> Result<T> {
         self.run(command).await?.to()
     }
 
-    /// Drops the session's connections. Tokens stay; the promises of other levels start again.
+    /// Drops the session's connections and what it has seen: the promises start again. Tokens of keys stay.
     pub fn renew(&mut self) {
         self.held.clear();
+        (self.at, self.seen, self.has_gap) = (None, Seen::Nothing, false);
     }
 
     /// All values of a key at `LEVEL causal`; the session has seen them then.

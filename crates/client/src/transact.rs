@@ -71,7 +71,7 @@ impl Dedicated {
             Err(error) => Err(error),
         };
         // Before `COMMIT` nothing is done, whatever becomes of the connection.
-        let done = done.map_err(|error| self.failed(undone(error), true))?;
+        let done = done.map_err(|error| self.failed(error.undone(), true))?;
         if !self.is_open() {
             return Ok(done);
         }
@@ -100,20 +100,5 @@ impl Dedicated {
             error,
             done: None,
         }
-    }
-}
-
-/// An error of a command that is not committed.
-fn undone(error: Error) -> Error {
-    match error {
-        Error::Lost { node, .. } => Error::Lost {
-            node,
-            maybe_done: false,
-        },
-        Error::Timeout { node, .. } => Error::Timeout {
-            node,
-            maybe_done: false,
-        },
-        error => error,
     }
 }

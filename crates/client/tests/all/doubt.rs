@@ -179,3 +179,52 @@ async fn who_is_sent_in_circles_gives_up() {
     assert!(!gave_up.maybe_done());
     assert_eq!(server.count("INCRBY"), 6);
 }
+
+/// Of a server without tokens a session ends with its connection, and says so.
+#[tokio::test]
+async fn a_session_without_tokens_is_lost_with_its_connection() {
+    let script: Script = |name, count, _| match name {
+        "CLUSTER" => Some("*0\r\n".into()),
+        "SESSION" => Some("-ERR unknown command 'SESSION'\r\n".into()),
+        "GET" if count == 2 => None,
+        _ => Some(format!(":{count}\r\n")),
+    };
+    let server = Server::start(script).await;
+    let client = server.client().await;
+    let mut session = client.session();
+    assert_eq!(session.query::<i64>(cmd("GET").arg("k")).await.unwrap(), 1);
+    assert_eq!(session.seen(), None);
+    let lost = session.run(cmd("GET").arg("k")).await.unwrap_err();
+    assert!(matches!(lost, Error::Lost { .. }), "{lost}");
+    let lost = session.run(cmd("GET").arg("k")).await.unwrap_err();
+    assert!(matches!(lost, Error::SessionLost { .. }), "{lost}");
+    session.renew();
+    assert_eq!(session.query::<i64>(cmd("GET").arg("k")).await.unwrap(), 3);
+    assert_eq!(server.count("SESSION"), 2);
+}
+
+/// What a node cannot say yet is on its connection alone.
+#[tokio::test]
+async fn a_session_with_a_reply_that_no_token_covers() {
+    let script: Script = |name, count, _| match name {
+        "CLUSTER" => Some("*0\r\n".into()),
+        "SESSION" if count == 2 => Some("-BEHIND it compares\r\n".into()),
+        "SESSION" => Some("$2\r\nab\r\n".into()),
+        "SET" if count == 2 => None,
+        _ => Some(format!(":{count}\r\n")),
+    };
+    let server = Server::start(script).await;
+    let client = server.client().await;
+    let mut session = client.session();
+    for n in 1..4 {
+        assert_eq!(session.query::<i64>(cmd("GET").arg("k")).await.unwrap(), n);
+    }
+    assert_eq!(session.seen(), Some(&b"ab"[..]));
+    assert_eq!(session.query::<i64>(cmd("SET").arg("k")).await.unwrap(), 1);
+    // Its reply is lost: whether it was done is not known, and it is not sent again.
+    let lost = session.run(cmd("SET").arg("k")).await.unwrap_err();
+    assert!(lost.maybe_done(), "{lost}");
+    // The next one goes on at another connection, with a token of all replies.
+    assert_eq!(session.query::<i64>(cmd("GET").arg("k")).await.unwrap(), 4);
+    assert_eq!(server.count("SET"), 2);
+}

@@ -423,22 +423,45 @@ async fn sessions_carry_what_they_have_seen() {
     assert!(matches!(held, Err(Error::Refused(_))));
 }
 
+/// Its connection ends again and again, and the next one may be another worker's, which has not received its writes yet.
 #[tokio::test]
-async fn a_lost_session_says_so_and_is_renewed() {
-    let (_node, client) = Node::start(&[], "").await;
+async fn a_session_goes_on_when_its_connection_ends() {
+    let (node, client) = Node::start(&["--workers", "2"], "").await;
+    let create = cmd("KEYSPACE CREATE carts PREFIX cart: REGIME lattice GOSSIP 1100");
+    client.run(create).await.unwrap();
     let mut session = client.session();
-    let id: i64 = session.query(cmd("CLIENT ID").for_key("k")).await.unwrap();
-    cmd("CLIENT KILL ID").arg(id).run(&client).await.unwrap();
-    // What is on its way when the end comes may be answered or lost; from then on it is known.
-    let mut session = tokio::sync::Mutex::new(session);
-    wait_until("the end is noticed", async || {
-        let ended = session.lock().await.run(cmd("GET").arg("k")).await;
-        matches!(ended, Err(Error::SessionLost { .. }))
-    })
-    .await;
-    let session = session.get_mut();
+    for n in 0..8 {
+        let set = cmd("SET").arg("cart:1").arg(n).idempotent();
+        session.run(set).await.unwrap();
+        let id: i64 = session.query(cmd("CLIENT ID").for_key("k")).await.unwrap();
+        cmd("CLIENT KILL ID").arg(id).run(&client).await.unwrap();
+        let shown: i64 = session.query(cmd("GET").arg("cart:1")).await.unwrap();
+        assert_eq!(shown, n);
+    }
+    // Another process goes on where it was.
+    let other = connect(&node.url).await;
+    for n in 0..4 {
+        session.run(cmd("SET").arg("cart:2").arg(n)).await.unwrap();
+        let mut later = other.session();
+        later.resume(session.seen().expect("a token"));
+        let shown: i64 = later.query(cmd("GET").arg("cart:2")).await.unwrap();
+        assert_eq!(shown, n);
+    }
+    let info: String = cmd("INFO keyspaces").query(&client).await.unwrap();
+    let resumed = info
+        .lines()
+        .find_map(|line| line.strip_prefix("sessions_resumed:"));
+    let resumed: u64 = resumed.and_then(|n| n.parse().ok()).expect("a number");
+    assert!(resumed >= 12, "{resumed}");
+    // Nonsense is no token.
+    session.resume("00");
+    let refused = session.run(cmd("GET").arg("cart:1")).await;
+    assert_eq!(
+        refused.err().and_then(|e| e.code().map(str::to_owned)),
+        Some("ERR".into())
+    );
     session.renew();
-    session.run(cmd("GET").arg("k")).await.unwrap();
+    session.run(cmd("GET").arg("cart:1")).await.unwrap();
 }
 
 #[tokio::test]
