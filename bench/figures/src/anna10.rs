@@ -87,18 +87,12 @@ pub(crate) const CONTESTS: [Contest; 12] = [
     transactions("item-cut, BEGIN", "item-cut", Way::Begun("item-cut")),
 ];
 
-pub(crate) const CUTS: [Contest; 4] = [
+pub(crate) const CUTS: [Contest; 2] = [
     level(EVENTUAL),
     Contest {
         name: "eventual, CUT",
         cut: true,
         ..level(EVENTUAL)
-    },
-    level("causal"),
-    Contest {
-        name: "causal, CUT",
-        cut: true,
-        ..level("causal")
     },
 ];
 

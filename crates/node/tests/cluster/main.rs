@@ -25,6 +25,7 @@ mod restored;
 mod returning;
 mod secret;
 mod serving;
+mod sessions;
 mod several;
 mod sick;
 mod strangers;

@@ -169,7 +169,9 @@ mod tests {
         keyspace.regime = Regime::Lattice;
         let refused = declared(&Keyspaces::default(), keyspace.clone()).unwrap_err();
         assert!(refused.contains("causal"), "{refused}");
-        set(&mut keyspace, "level", b"causal").unwrap();
+        for (option, value) in [("level", "causal"), ("threads", "all"), ("cut", "yes")] {
+            set(&mut keyspace, option, value.as_bytes()).unwrap();
+        }
         let table = declared(&Keyspaces::default(), keyspace.clone()).unwrap();
         let mut again = Keyspace::new("carts", b"");
         for (option, value) in options(&keyspace) {

@@ -1,8 +1,8 @@
 //! Causal, per key: a write replaces the values of the key that its session has read, and becomes a sibling of the
 //! concurrent ones. Values are dotted version vectors (`Siblings`) instead of registers.
 //!
-//! With `CUT` a keyspace also never shows a write before those that it may depend on: a batch waits until the
-//! receiver has everything that its sender had received.
+//! A write is never shown before those that it may depend on: a batch waits until the receiver has everything that its sender had
+//! received ([`super::Level::is_ordered`]).
 
 use super::{Spec, monotonic_reads, monotonic_writes, read_your_writes, writes_follow_reads};
 

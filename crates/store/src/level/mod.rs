@@ -53,7 +53,8 @@ impl Level {
         self.0 & spec.parts == spec.parts
     }
 
-    /// Whether other replicas must apply a replica's writes in the order in which they were made, across all keys.
+    /// Whether other replicas must apply writes in an order that goes across keys: never one before those that its session had seen
+    /// or made. That takes a replica at every worker, and a cut.
     pub fn is_ordered(self) -> bool {
         self.has(&monotonic_writes::LEVEL) || self.has(&writes_follow_reads::LEVEL)
     }

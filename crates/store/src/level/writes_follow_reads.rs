@@ -1,5 +1,5 @@
 //! Writes follow reads: a session's writes take effect after everything that it had read before, at every replica:
-//! each has a stamp above all that its replica has received.
+//! each has a stamp above all that its replica has received, and others apply it after all of that.
 
 use super::Spec;
 
