@@ -5,7 +5,7 @@
 //! From then on it cannot write keys of other keyspaces: with one stamp for what is written at once and a later one for
 //! what is committed, two transactions could each win on one of two keys, which no level allows.
 
-use rufous_store::level::{Level, item_cut, read_committed};
+use rufous_store::level::{Level, item_cut, read_uncommitted};
 
 /// See the module's description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,14 +52,14 @@ impl Isolation {
     pub fn on_keys(&mut self, writes: bool, level: Level) -> Result<(), AtOnce> {
         match self.chosen {
             Chosen::Begin => {}
-            Chosen::Nothing if !level.has(&read_committed::LEVEL) => {
+            Chosen::Nothing if read_uncommitted::writes_at_once(level) => {
                 if writes {
                     (self.level, self.chosen) = (level, Chosen::Keys);
                 }
             }
             Chosen::Keys if self.writes_at_once() => {
-                let kept = writes && level.has(&read_committed::LEVEL);
-                if kept || level.has(&item_cut::LEVEL) {
+                let waits = writes && !read_uncommitted::writes_at_once(level);
+                if waits || level.has(&item_cut::LEVEL) {
                     return Err(AtOnce);
                 }
             }
@@ -79,7 +79,7 @@ impl Isolation {
 
     /// Whether writes are applied at once.
     pub fn writes_at_once(self) -> bool {
-        !self.level.has(&read_committed::LEVEL)
+        read_uncommitted::writes_at_once(self.level)
     }
 
     /// Whether they are, or may be if the first keys demand it.

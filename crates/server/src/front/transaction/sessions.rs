@@ -12,6 +12,7 @@ use rufous_command::{DataCommands, Failure, Reply};
 use rufous_kernel::Worker;
 use rufous_kernel::batch::Header;
 use rufous_kernel::lock::KeyName;
+use rufous_kernel::replicate::level::read_uncommitted;
 use rufous_kernel::replicate::transaction::isolation::Isolation;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -226,7 +227,7 @@ impl Session<'_> {
             isolation.settle();
         }
         let kernel = &mut self.local.front.kernel;
-        let at_once = may_write_at_once(isolation, kernel);
+        let at_once = needs_promises(isolation, kernel);
         let open = kernel.open_transaction(now, isolation);
         let begun = Begun::new(now, open, kernel.keyspaces().version());
         self.connection()?.transaction.begun = Some(Box::new(begun));
@@ -307,14 +308,13 @@ impl Session<'_> {
 }
 
 /// Whether a transaction needs the promises of all workers: it writes lattice keys at once, or will if its first keys demand that.
-fn may_write_at_once(isolation: Isolation, kernel: &Worker<DataCommands>) -> bool {
+fn needs_promises(isolation: Isolation, kernel: &Worker<DataCommands>) -> bool {
     let placement = kernel.placement();
     if isolation.writes_at_once() {
         return placement.has_lattice();
     }
     isolation.may_write_at_once()
         && placement.any_lattice(|keyspace| {
-            let level = keyspace.level.in_transactions();
-            Isolation::given(level).writes_at_once()
+            read_uncommitted::writes_at_once(keyspace.level.in_transactions())
         })
 }

@@ -294,12 +294,9 @@ fn level_of_keys(keys: &[KeyName], is_open: bool, kernel: &Kernel) -> Option<Lev
         keyspace.map_or(Level::READ_COMMITTED, |found| found.level.in_transactions())
     };
     let named = keys.iter().map(of).reduce(Level::and)?;
-    let all = kernel.keyspaces().iter();
+    let all = kernel.keyspaces().iter().filter(|_| is_open);
     let all = all.map(|keyspace| keyspace.level.in_transactions());
-    Some(match is_open {
-        true => all.fold(named, Level::and),
-        false => named,
-    })
+    Some(all.fold(named, Level::and))
 }
 
 /// Whether for some of these keys the write with the highest stamp counts, and whether some
