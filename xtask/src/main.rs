@@ -3,7 +3,7 @@
 //! It needs nothing but a Rust toolchain to start; what single commands need beyond that
 //! (the Redis client tools, Tcl, a Python environment) they install themselves.
 //!
-//! Map: `tidy` keeps the rules of the house, `house` measures how it is built, `check` is the whole test run, `suite` runs the tests
+//! Map: `tidy` keeps the rules of the house, `house` measures how it is built, `levels` counts the lines of consistency levels, `check` is the whole test run, `suite` runs the tests
 //! that others wrote, `chart` tries the Helm chart, `node` starts servers and passes arguments on to the load generator, `fuzz`
 //! runs the fuzz targets, `sim` the simulator, `model` the model of chains, `algebra` tries what data types state, `docs` writes the generated pages, `diff` compares
 //! with redis-server, `network` breaks the network of clusters, `durable` kills nodes and audits them, `types` runs programs on the data types, `merge` those on lattice keyspaces, `install` gets tools, `process` and `project` are shared helpers.
@@ -19,6 +19,7 @@ mod durable;
 mod fuzz;
 mod house;
 mod install;
+mod levels;
 mod merge;
 mod model;
 mod network;
@@ -43,6 +44,7 @@ use std::process::ExitCode;
         cargo xtask test --quick            formatting, lints, unit tests and tidiness only\n  \
         cargo xtask test --only tidy        one step\n  \
         cargo xtask house                   how the code is built, before and now\n  \
+        cargo xtask levels                  lines of code that each consistency level needs\n  \
         cargo xtask suite tcl               Redis's own suite against the release build\n  \
         cargo xtask suite tcl --unit unit/expire --reference\n  \
         cargo xtask sim                     simulate a node until stopped (--seeds N, --scenario NAME)\n  \
@@ -89,6 +91,8 @@ enum Task {
     },
     /// Measure types, packages, cycles of calls and lengths, beside the figures of an earlier commit
     House(house::Args),
+    /// Count the lines of code that each consistency level needs
+    Levels(levels::Args),
     /// Run a test suite that others wrote against a server
     Suite(suite::Args),
     /// Run the fuzz targets for a while (needs a nightly toolchain and cargo-fuzz)
@@ -123,6 +127,7 @@ fn main() -> ExitCode {
         Task::Tidy { lower: true } => tidy::lower(),
         Task::Tidy { lower: false } => tidy::run(),
         Task::House(args) => house::run(&args),
+        Task::Levels(args) => levels::run(&args),
         Task::Suite(args) => suite::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),
         Task::Sim(args) => sim::run(&args),

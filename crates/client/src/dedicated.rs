@@ -184,10 +184,10 @@ impl Dedicated {
         self.held.node.addr()
     }
 
-    /// Opens a transaction of a level: `serializable`, `item-cut`, `read-committed` or `read-uncommitted`; see also
-    /// [`Client::transact`].
-    pub async fn begin(&mut self, level: &str) -> Result<()> {
-        self.query(cmd("BEGIN").arg(level)).await
+    /// Opens a transaction of a level: `serializable`, `item-cut`, `read-committed` or `read-uncommitted`. With `None` the
+    /// keyspaces of its keys give the level. See also [`Client::transact`].
+    pub async fn begin<'l>(&mut self, level: impl Into<Option<&'l str>>) -> Result<()> {
+        self.query(cmd("BEGIN").args(level.into())).await
     }
 
     /// The replies that count, or `None` where a watched key was touched and nothing was done.

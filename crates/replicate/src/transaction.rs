@@ -7,6 +7,9 @@
 //! A savepoint has the earlier states of the copies that were changed since, as they were at its time: the first change
 //! of a key after it keeps the state before.
 
+pub mod isolation;
+
+use isolation::{AtOnce, Isolation};
 use rufous_base::Now;
 use rufous_base::limits::DATABASES;
 use rufous_store::level::{Level, item_cut, read_committed, read_uncommitted, serializable};
@@ -27,8 +30,9 @@ pub enum Runs {
 /// See the module's description.
 #[derive(Debug)]
 pub struct Transaction {
-    level: Level,
-    began: Now,
+    isolation: Isolation,
+    /// When it began, or when it came to keep what it reads.
+    since: Now,
     copied: BTreeSet<KeyName>,
     /// Memory of these names.
     names_bytes: usize,
@@ -59,10 +63,10 @@ enum Before {
 
 impl Transaction {
     /// `copies` is an empty shard.
-    pub fn new(level: Level, copies: Box<Shard>, now: Now) -> Self {
+    pub fn new(isolation: Isolation, copies: Box<Shard>, now: Now) -> Self {
         Self {
-            level,
-            began: now,
+            isolation,
+            since: now,
             copied: BTreeSet::new(),
             names_bytes: 0,
             empty_bytes: copies.memory().total(),
@@ -71,28 +75,47 @@ impl Transaction {
         }
     }
 
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
     pub fn level(&self) -> Level {
-        self.level
+        self.isolation.level()
+    }
+
+    /// A command on keys of keyspaces that have this level together: see [`Isolation::on_keys`].
+    pub fn on_keys(&mut self, writes: bool, level: Level, now: Now) -> Result<(), AtOnce> {
+        let kept = self.level().has(&item_cut::LEVEL);
+        self.isolation.on_keys(writes, level)?;
+        if !kept && self.level().has(&item_cut::LEVEL) {
+            self.since = now;
+        }
+        Ok(())
+    }
+
+    /// It can no longer write at once, unless it does already.
+    pub fn settle(&mut self) {
+        self.isolation.settle();
     }
 
     /// Whether its writes are applied at once and cannot be rolled back.
     pub fn writes_at_once(&self) -> bool {
-        !self.level.has(&read_committed::LEVEL)
+        self.isolation.writes_at_once()
     }
 
     /// Whether keys that it copies are watched: it commits only if none of them was changed.
     pub fn watches(&self) -> bool {
-        self.level.has(&serializable::LEVEL)
+        self.level().has(&serializable::LEVEL)
     }
 
     /// Where a command on these keys runs.
     pub fn runs(&self, writes: bool, keys: &[KeyName]) -> Runs {
         let is_own = keys.iter().any(|key| self.copied.contains(key));
-        let keeps = self.level.has(&item_cut::LEVEL) && !keys.is_empty();
-        if keeps || self.level.has(&read_committed::LEVEL) && read_committed::waits(writes, is_own)
-        {
+        let level = self.level();
+        let keeps = level.has(&item_cut::LEVEL) && !keys.is_empty();
+        if keeps || level.has(&read_committed::LEVEL) && read_committed::waits(writes, is_own) {
             Runs::OnCopies
-        } else if self.level.has(&read_uncommitted::LEVEL) && writes {
+        } else if level.has(&read_uncommitted::LEVEL) && writes {
             Runs::UnderStamp
         } else {
             Runs::AsEver
@@ -119,8 +142,8 @@ impl Transaction {
 
     /// The time at which commands run on the copies. An item that is read again must not have expired meanwhile.
     pub fn now(&self, now: Now) -> Now {
-        match self.level.has(&item_cut::LEVEL) {
-            true => self.began,
+        match self.level().has(&item_cut::LEVEL) {
+            true => self.since,
             false => now,
         }
     }
@@ -144,7 +167,7 @@ impl Transaction {
     /// Ends a command for which `taken` was copied. Copies that were only read are dropped, unless the level keeps
     /// them.
     pub fn end_command(&mut self, taken: Vec<KeyName>, wrote: bool, now: Now) {
-        let stays = wrote || self.level.has(&item_cut::LEVEL) && item_cut::keeps();
+        let stays = wrote || self.level().has(&item_cut::LEVEL) && item_cut::keeps();
         if !stays {
             for key in taken {
                 self.forget(&key, now);
@@ -175,7 +198,7 @@ impl Transaction {
     /// Its shard, emptied.
     pub fn into_shard(mut self) -> Box<Shard> {
         for key in std::mem::take(&mut self.copied) {
-            self.let_go(&key, self.began);
+            self.let_go(&key, self.since);
         }
         self.copies.changeset().clear();
         debug_assert!(
@@ -210,7 +233,7 @@ impl Transaction {
 
     /// A command is about to change copies of these keys, of which `taken` were copied for it.
     pub fn before_change(&mut self, keys: &[KeyName], taken: &[KeyName], now: Now) {
-        let keeps = self.level.has(&item_cut::LEVEL);
+        let keeps = self.level().has(&item_cut::LEVEL);
         let Some(point) = self.savepoints.last_mut() else {
             return;
         };
@@ -286,7 +309,7 @@ mod tests {
 
     fn begin(level: &str) -> Transaction {
         let level = level.parse().expect("a level");
-        Transaction::new(level, Box::new(Shard::new(1)), NOW)
+        Transaction::new(Isolation::given(level), Box::new(Shard::new(1)), NOW)
     }
 
     fn key(name: &str) -> KeyName {

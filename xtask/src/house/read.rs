@@ -288,7 +288,7 @@ fn attributes(item: &syn::Item) -> &[syn::Attribute] {
 }
 
 /// Whether one of `attributes` is `#[test]` or `#[cfg(test)]`.
-fn tests_only(attributes: &[syn::Attribute]) -> bool {
+pub(crate) fn tests_only(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let last = attribute.path().segments.last();
         let is = |name: &str| last.is_some_and(|segment| segment.ident == name);

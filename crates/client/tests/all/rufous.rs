@@ -174,7 +174,7 @@ async fn transactions_have_a_connection_of_their_own() {
     assert_eq!(client.get::<i64>("a").await.unwrap(), 42);
 
     // What is open when it is dropped is given up and goes to nobody else.
-    own.begin("read-committed").await.unwrap();
+    own.begin(None).await.unwrap();
     own.run(cmd("SET").arg("a").arg(0)).await.unwrap();
     drop(own);
     let mut next = client.dedicated("a").await.unwrap();

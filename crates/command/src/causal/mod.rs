@@ -27,7 +27,7 @@ const NOT_A_TOKEN: Failure = Failure(Cow::Borrowed(
 
 /// The key, if its strings have causal order.
 fn check(ctx: &mut Ctx<'_>, key: Key<'_>) -> Result<(), Failure> {
-    if !ctx.shard.lattice().keeps_siblings(key) {
+    if !ctx.shard.lattice().orders_causally(key) {
         return Err(NOT_CAUSAL);
     }
     let value = ctx.shard.look(ctx.db, key, ctx.now);

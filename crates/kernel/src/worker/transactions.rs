@@ -16,8 +16,8 @@ use crate::lock::KeyName;
 use crate::multi::{Gathered, NodeAction};
 use crate::planted::{self, Planted};
 use crate::program::Program;
-use crate::replicate::level::Level;
 use crate::replicate::transaction::Transaction;
+use crate::replicate::transaction::isolation::Isolation;
 use crate::shard::{ON_COPIES, WatchId};
 use rufous_base::actor::Garbage;
 use rufous_base::{Args, Now, Output};
@@ -178,13 +178,13 @@ impl<P: Program> Worker<P> {
 
 /// Interactive transactions.
 impl<P: Program> Worker<P> {
-    pub fn open_transaction(&mut self, now: Now, level: Level) -> Transaction {
+    pub fn open_transaction(&mut self, now: Now, isolation: Isolation) -> Transaction {
         let mut copies = self.spanning.spare_shard(&self.shard);
         // Changes of copies are not replicated.
         copies
             .lattice_mut()
             .set_keying(self.lattice.keying_of_copies(&self.placement));
-        Transaction::new(level, copies, now)
+        Transaction::new(isolation, copies, now)
     }
 
     /// Takes back the resources of a transaction.

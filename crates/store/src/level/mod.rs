@@ -46,6 +46,7 @@ pub struct Level(u16);
 
 impl Level {
     pub const EVENTUAL: Level = Level(eventual::LEVEL.parts);
+    pub const READ_COMMITTED: Level = Level(read_committed::LEVEL.parts);
 
     /// Whether it has all parts of `spec`.
     #[inline]
@@ -66,6 +67,20 @@ impl Level {
         }
         let level: Self = text.parse().ok()?;
         level.has(&read_uncommitted::LEVEL).then_some(level)
+    }
+
+    /// The level of a transaction on keys of a keyspace with this level, where `BEGIN` has given none.
+    pub fn in_transactions(self) -> Self {
+        if self.has(&read_uncommitted::LEVEL) {
+            self
+        } else {
+            Self::READ_COMMITTED
+        }
+    }
+
+    /// The level that has the parts of both.
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 
     /// Whether concurrent values are kept as siblings.

@@ -200,7 +200,7 @@ pub(super) fn note_read(at: &mut At<'_>) {
     }
     let key = at.key;
     let found = at.live();
-    let Some(found) = found.filter(|_| at.env.lattice.keeps_siblings(key)) else {
+    let Some(found) = found.filter(|_| at.env.lattice.orders_causally(key)) else {
         return;
     };
     let view = match at.db.records.value(found.handle) {

@@ -120,7 +120,7 @@ impl Lattice {
     }
 
     /// Whether strings at this key have causal order.
-    pub fn keeps_siblings(&self, key: Key<'_>) -> bool {
+    pub fn orders_causally(&self, key: Key<'_>) -> bool {
         let keyed = self.keyed(key);
         keyed.is_some_and(|keyed| keyed.strings == Tag::Siblings)
     }

@@ -14,14 +14,14 @@ pub static BEGIN: SessionCommand = SessionCommand {
             "7.2.4",
             -1,
             Flags::FAST.or(Flags::AT_ONCE),
-            "O(1), at level read-uncommitted O(N) where N is the number of workers",
-            "Begins a transaction whose commands are answered one by one.",
+            "O(1), at level read-uncommitted, and without a level where a keyspace has that level, O(N) where N is the number of workers",
+            "Begins a transaction whose commands are answered one by one. Without a level the keyspaces of its keys give it.",
         )
     },
     run: |session, args, reply| session.begin(level_named(&args)?, reply),
 };
 
-/// The name of a level, if there is one. Every transaction is optimistic: nothing is held for it between commands.
+/// The name of a level, if there is one; else keyspaces give it. Every transaction is optimistic: nothing is held for it between commands.
 fn level_named<'a>(args: &'a Args<'_>) -> Result<Option<&'a [u8]>, Failure> {
     let mut words = args.iter_from(1).peekable();
     words.next_if(|word| is(word, "OPTIMISTIC"));

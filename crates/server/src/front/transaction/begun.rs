@@ -10,7 +10,9 @@
 //!
 //! A transaction that writes at once uses one time for all writes, which other writes may have
 //! passed meanwhile. Every worker promises at its beginning to send no state with a later time
-//! until it ends; so its duration is limited.
+//! until it ends; so its duration is limited. One that was begun without a level may turn out to be
+//! such a transaction, where there are keyspaces of that level: it has the promise until it is known
+//! to be none.
 
 use super::Transaction;
 use super::savepoints::Kept;
@@ -60,6 +62,15 @@ impl Begun {
             stamp: None,
             promise: None,
         }
+    }
+
+    /// Its promise, if it will not write at once.
+    pub(super) fn take_spare_promise(&mut self) -> Option<u64> {
+        if self.open.isolation().may_write_at_once() {
+            return None;
+        }
+        self.stamp = None;
+        self.promise.take()
     }
 
     /// Gives it up: only `empty` is left of its copies. Returns them, and its promise.

@@ -103,7 +103,7 @@ impl Transactions {
     ) -> Failure {
         let failure = given_up(&why);
         if let Some(begun) = transaction.begun.as_deref_mut() {
-            let empty = kernel.open_transaction(now, begun.open.level());
+            let empty = kernel.open_transaction(now, begun.open.isolation());
             let (copies, promise) = begun.give_up(why, empty);
             kernel.close_transaction(copies);
             self.promises.redeem(promise, kernel, out);

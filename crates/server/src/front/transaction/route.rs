@@ -183,12 +183,13 @@ impl Front {
         let named = |&(db, arg): &(u8, u32)| (db, args.get(arg as usize).into());
         let keys: Vec<KeyName> = found.iter().map(named).collect();
         let asked = Asked {
+            now,
             command: header.command,
             spec,
             keys: &keys,
             args: &args,
         };
-        match self.place(now, &asked, header.conn) {
+        match self.place(&asked, header.conn) {
             Err(failure) => {
                 self.kernel.stats_mut()[usize::from(header.command)].rejected += 1;
                 Reply::new(out, header.resp3).error(&failure);
@@ -200,8 +201,8 @@ impl Front {
     }
 
     /// Where a command of a transaction runs, if it is allowed.
-    fn place(&mut self, now: Now, asked: &Asked<'_, '_>, conn: ConnId) -> Result<Runs, Failure> {
-        let spec = asked.spec;
+    fn place(&mut self, asked: &Asked<'_, '_>, conn: ConnId) -> Result<Runs, Failure> {
+        let (spec, now) = (asked.spec, asked.now);
         let grows = spec.flags.has(Flags::DENYOOM).then_some(asked.command);
         let kernel = &mut self.kernel;
         let refused = refusal_of_changes(kernel, now, spec.flags, grows);
@@ -213,11 +214,14 @@ impl Front {
         let Some(begun) = transaction.begun.as_deref_mut() else {
             return Ok(Runs::AsEver);
         };
-        match begun.place(asked, refused, room, kernel) {
+        let placed = begun.place(asked, refused, room, kernel);
+        let spare = begun.take_spare_promise();
+        let all = &mut self.transactions;
+        all.promises.redeem(spare, kernel, &mut self.out);
+        match placed {
             Ok(runs) => Ok(runs),
             Err(NotPlaced::Refused(why)) => Err(why),
             Err(NotPlaced::GivenUp(why)) => {
-                let all = &mut self.transactions;
                 Err(all.give_up(now, why, transaction, kernel, &mut self.out))
             }
         }
@@ -353,10 +357,18 @@ impl Front {
         }
     }
 
-    /// Gives up transactions that write at once and have lasted too long.
+    /// Gives up transactions that write at once and have lasted too long. One of which that was not known yet will not.
     pub(in crate::front) fn end_long_transactions(&mut self, now: Now) {
         for conn in self.transactions.promises.due(now) {
-            self.give_up(now, conn, TOO_LONG);
+            let connection = self.connections.get(conn);
+            let begun = connection.and_then(|c| c.transaction.begun.as_deref_mut());
+            let Some(begun) = begun.filter(|begun| !begun.open.writes_at_once()) else {
+                self.give_up(now, conn, TOO_LONG);
+                continue;
+            };
+            begun.open.settle();
+            let (spare, promises) = (begun.take_spare_promise(), &mut self.transactions.promises);
+            promises.redeem(spare, &mut self.kernel, &mut self.out);
         }
     }
 }

@@ -37,6 +37,8 @@ impl Transaction {
         if bytes + name.len() > limit {
             return Err(super::TOO_LARGE);
         }
+        // A transaction that writes at once has none.
+        begun.open.settle();
         begun.open.save(name);
         begun.kept.push(kept);
         Ok(())

@@ -8,11 +8,18 @@ use super::undoing;
 use super::watching::watch_here;
 use super::{WATCHES_TOO_MUCH, discarded, end_of, refusal_of_changes};
 use rufous_base::{Args, Now};
-use rufous_command::{Failure, Reply};
+use rufous_command::{DataCommands, Failure, Reply};
+use rufous_kernel::Worker;
 use rufous_kernel::batch::Header;
 use rufous_kernel::lock::KeyName;
-use rufous_kernel::replicate::level::{Level, read_committed};
+use rufous_kernel::replicate::level::read_uncommitted;
+use rufous_kernel::replicate::transaction::isolation::Isolation;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+
+const UNKNOWN_LEVEL: Failure = Failure(Cow::Borrowed(
+    "ERR unknown isolation level: use serializable, item-cut, read-committed or read-uncommitted",
+));
 
 impl Session<'_> {
     /// `MULTI`.
@@ -190,28 +197,23 @@ impl Session<'_> {
 
 /// `BEGIN` and `COMMIT`.
 impl Session<'_> {
-    /// `BEGIN`, with the level of this name, if there is one.
+    /// `BEGIN`, with the level of this name; without one, the keyspaces of its keys give it.
     pub(crate) fn begin(
         &mut self,
         level: Option<&[u8]>,
         reply: &mut Reply<'_>,
     ) -> Result<(), Failure> {
-        let level = match level {
-            None => read_committed::LEVEL.name.parse().ok(),
-            Some(name) => level_of(name),
+        let mut isolation = match level {
+            None => Isolation::of_keys(),
+            Some(name) => Isolation::given(level_of(name).ok_or(UNKNOWN_LEVEL)?),
         };
-        let level: Level = level.ok_or(Failure::from(
-            "ERR unknown isolation level: use serializable, item-cut, read-committed or read-uncommitted",
-        ))?;
         let (now, conn) = (self.now, self.conn);
-        let open = self.local.front.kernel.open_transaction(now, level);
-        let at_once = open.writes_at_once();
         let transaction = &self.connection()?.transaction;
         let refused = if transaction.open {
             Some("ERR BEGIN inside MULTI is not allowed")
         } else if transaction.is_begun() {
             Some("ERR a transaction is already open: end it with COMMIT or ROLLBACK")
-        } else if at_once && !transaction.watched.is_empty() {
+        } else if isolation.writes_at_once() && !transaction.watched.is_empty() {
             Some(
                 "ERR WATCH has no meaning for a transaction of level read-uncommitted: its writes are done at once",
             )
@@ -219,13 +221,17 @@ impl Session<'_> {
             None
         };
         if let Some(why) = refused {
-            self.local.front.kernel.close_transaction(open);
             return Err(why.into());
         }
-        let keyspaces = self.local.front.kernel.keyspaces().version();
-        let begun = Begun::new(now, open, keyspaces);
+        if transaction.watches() {
+            isolation.settle();
+        }
+        let kernel = &mut self.local.front.kernel;
+        let at_once = needs_promises(isolation, kernel);
+        let open = kernel.open_transaction(now, isolation);
+        let begun = Begun::new(now, open, kernel.keyspaces().version());
         self.connection()?.transaction.begun = Some(Box::new(begun));
-        if !at_once || !self.local.front.kernel.placement().has_lattice() {
+        if !at_once {
             reply.ok();
             return Ok(());
         }
@@ -299,4 +305,16 @@ impl Session<'_> {
         transaction.has_token = true;
         Ok(())
     }
+}
+
+/// Whether a transaction needs the promises of all workers: it writes lattice keys at once, or will if its first keys demand that.
+fn needs_promises(isolation: Isolation, kernel: &Worker<DataCommands>) -> bool {
+    let placement = kernel.placement();
+    if isolation.writes_at_once() {
+        return placement.has_lattice();
+    }
+    isolation.may_write_at_once()
+        && placement.any_lattice(|keyspace| {
+            read_uncommitted::writes_at_once(keyspace.level.in_transactions())
+        })
 }

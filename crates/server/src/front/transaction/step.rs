@@ -8,6 +8,8 @@ use rufous_base::{Args, Now, Output};
 use rufous_command::{DataCommands, Failure, Flags, Spec};
 use rufous_kernel::batch::Header;
 use rufous_kernel::lock::KeyName;
+use rufous_kernel::replicate::level::Level;
+use rufous_kernel::replicate::transaction::isolation::AtOnce;
 use rufous_kernel::replicate::transaction::{Runs, Transaction as Open};
 use rufous_kernel::shard::WatchId;
 use rufous_kernel::worker::{ExecPlan, HeldExec};
@@ -25,6 +27,10 @@ const OTHER_KEYS: Failure = Failure(Cow::Borrowed(
 ));
 pub(super) const TABLE_CHANGED: Failure = Failure(Cow::Borrowed(
     "ERR the keyspaces were changed since the transaction began",
+));
+const OTHER_KEYSPACE: Failure = Failure(Cow::Borrowed(
+    "ERR the transaction has written keys of LEVEL read-uncommitted, which is done at once, and cannot keep writes or reads of keys \
+     of another LEVEL: give a level to BEGIN, as in BEGIN read-committed",
 ));
 const TWO_ORDERS: Failure = Failure(Cow::Borrowed(
     "ERR keys of a causal keyspace and others can't be written by one command of a transaction of level read-uncommitted",
@@ -194,6 +200,7 @@ impl Step {
 
 /// A command of a transaction that is to be placed.
 pub(super) struct Asked<'r, 'a> {
+    pub(super) now: Now,
     pub(super) command: u16,
     pub(super) spec: &'r Spec,
     pub(super) keys: &'r [KeyName],
@@ -225,6 +232,7 @@ impl Begun {
         kernel: &Kernel,
     ) -> Result<Runs, NotPlaced> {
         let &Asked {
+            now,
             command,
             spec,
             keys,
@@ -247,8 +255,13 @@ impl Begun {
             let name = &keyspace.name;
             return Err(NotPlaced::Refused(format!("ERR a key is in keyspace '{name}', which is of regime lattice: a serializable transaction has keys of regime strict alone").into()));
         }
-        let mut runs = self.open.runs(spec.flags.has(Flags::WRITE), keys);
+        let writes = spec.flags.has(Flags::WRITE);
         let is_open = DataCommands::is_open(command, args);
+        if let Some(level) = level_of_keys(keys, is_open, kernel) {
+            let taken = self.open.on_keys(writes, level, now);
+            taken.map_err(|AtOnce| NotPlaced::Refused(OTHER_KEYSPACE))?;
+        }
+        let mut runs = self.open.runs(writes, keys);
         if runs == Runs::UnderStamp {
             self.wrote = true;
             // Waiting for data might never end: its writer may wait for this transaction.
@@ -272,6 +285,20 @@ impl Begun {
     }
 }
 
+/// The level that keyspaces of these keys give to a transaction that was begun without one. `is_open`: the command may read
+/// keys of any keyspace.
+fn level_of_keys(keys: &[KeyName], is_open: bool, kernel: &Kernel) -> Option<Level> {
+    let placement = kernel.placement();
+    let of = |(_, key): &KeyName| {
+        let keyspace = placement.lattice(key);
+        keyspace.map_or(Level::READ_COMMITTED, |found| found.level.in_transactions())
+    };
+    let named = keys.iter().map(of).reduce(Level::and)?;
+    let all = kernel.keyspaces().iter().filter(|_| is_open);
+    let all = all.map(|keyspace| keyspace.level.in_transactions());
+    Some(all.fold(named, Level::and))
+}
+
 /// Whether for some of these keys the write with the highest stamp counts, and whether some
 /// keep several values side by side: these have an order of their own, in which no write goes
 /// back in time.
@@ -290,6 +317,7 @@ mod tests {
     use super::*;
     use rufous_base::WorkerId;
     use rufous_kernel::placement::Placement;
+    use rufous_kernel::replicate::transaction::isolation::Isolation;
 
     fn kernel() -> Kernel {
         let commands = crate::command::table().len();
@@ -298,7 +326,7 @@ mod tests {
 
     fn begun(level: &str, kernel: &mut Kernel) -> Begun {
         let level = super::super::begun::level_of(level.as_bytes()).expect("a level");
-        let open = kernel.open_transaction(Now::default(), level);
+        let open = kernel.open_transaction(Now::default(), Isolation::given(level));
         Begun::new(Now::default(), open, kernel.keyspaces().version())
     }
 
@@ -321,6 +349,7 @@ mod tests {
                 .map(|(db, arg)| (*db, args.get(*arg as usize).into()))
                 .collect();
             let asked = Asked {
+                now: Now::default(),
                 command,
                 spec,
                 keys: &keys,
@@ -366,7 +395,7 @@ mod tests {
     fn nothing_runs_in_a_transaction_that_was_given_up() {
         let mut kernel = kernel();
         let mut begun = begun("serializable", &mut kernel);
-        let empty = kernel.open_transaction(Now::default(), begun.open.level());
+        let empty = kernel.open_transaction(Now::default(), begun.open.isolation());
         let (copies, promise) = begun.give_up("ERR why".into(), empty);
         assert!(promise.is_none());
         kernel.close_transaction(copies);

@@ -3,6 +3,7 @@
 use super::{WORKERS, all, assert_unwatched};
 use crate::front::testing::{Client, Rig};
 
+mod keyspaces;
 mod limits;
 mod schedules;
 mod serializable;
