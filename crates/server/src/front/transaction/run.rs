@@ -456,9 +456,10 @@ impl Front {
             pending: false,
             exec: Some(exec),
         };
+        let listing = session.scope().listing();
         session.ask_all(
             &mut Reply::new(out, header.resp3),
-            move |front, _| from.map_or(0, |db| front.len(usize::from(db))),
+            move |local, _| from.map_or(0, |db| local.len(usize::from(db), listing)),
             move |_, counts, reply| reply.integer(counts.iter().sum::<usize>() as i64 + more),
         );
         !session.pending
