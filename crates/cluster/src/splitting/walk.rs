@@ -14,9 +14,11 @@ use std::collections::BTreeSet;
 /// Bits of a cursor that one node uses: a worker, and a position in its order.
 const OWN_BITS: u32 = 40;
 
-/// In a node's own cursor, what stands for a worker is above those of real ones where lattice keys are walked; the rest
-/// is the position.
-pub const OF_LATTICE: u32 = MAX_WORKERS as u32;
+/// In a node's own cursor, this stands for the worker where lattice keys are walked; the rest is the position. It is no
+/// worker, and no node with a worker in the cursor of a cluster that has lattice keys.
+pub const OF_LATTICE: u32 = 1 << 20;
+
+const _: () = assert!(OF_LATTICE as usize > MAX_WORKERS);
 
 /// The same in the cursor of a cluster. Nodes that share lattice keyspaces have fewer workers.
 const OF_LATTICE_IN_ALL: u64 = 0xFF;
@@ -218,6 +220,7 @@ mod tests {
             "*2\r\n:1\r\n*0\r\n",
             "*1\r\n$1\r\n0\r\n",
             &reply(1 << 41),
+            &reply(1 << 53),
         ] {
             assert_eq!(whole(end, wrong), None, "{wrong}");
         }

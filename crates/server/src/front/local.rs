@@ -9,6 +9,7 @@ use super::connection::Connection;
 use super::figures::Base;
 use super::guesses;
 use super::latency::LatencyLog;
+use super::listing::Table;
 use super::orders::SaveOrder;
 use super::session::Pause;
 use super::shared::{Counters, Shared};
@@ -51,6 +52,16 @@ impl Local<'_> {
     /// Whether there are lattice keys.
     pub fn has_lattice(&self) -> bool {
         self.front.kernel.placement().has_lattice()
+    }
+
+    /// The table of keyspaces by which keys are listed.
+    pub fn table_of_lists(&self) -> Table {
+        let kernel = &self.front.kernel;
+        match kernel.placement().has_lattice() {
+            _ if kernel.is_converting() => Table::Converting,
+            true => Table::Lattice(kernel.keyspaces().version()),
+            false => Table::Strict,
+        }
     }
 
     /// Whether replicas at other workers serve connections of this one.

@@ -12,6 +12,7 @@
 //! - `outcomes`, `outbox`: what is sent to connections, to other workers
 //! - `blocked`: clients that wait for data
 //! - [`gather`], [`cron`], `phases`: questions to all workers of the node; work between requests
+//! - [`listing`]: which keys `KEYS`, `SCAN` and `DBSIZE` list
 //! - `keyspaces`, `rules`: changes of their table, and what lattice keys change for requests
 //! - [`transaction`]: `MULTI`, `EXEC` and `WATCH`; `BEGIN` and `COMMIT`
 //! - [`session`], [`local`]: the interface for commands on connections and on the server
@@ -40,6 +41,7 @@ mod http;
 mod intake;
 mod keyspaces;
 pub mod latency;
+pub mod listing;
 pub mod local;
 pub mod lookahead;
 #[cfg(test)]

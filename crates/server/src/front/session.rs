@@ -4,12 +4,10 @@ use super::connection::Connection;
 use super::local::Local;
 use super::orders::{SaveAnswer, SaveOrder};
 use super::persistence::COORDINATOR;
-use crate::cluster::door::Door;
 use rufous_base::{ConnId, Now, Output, WorkerId};
 use rufous_command::{Failure, Flags, Reply, Spec};
 use rufous_kernel::Submitted;
 use rufous_kernel::keyspace::Keyspaces;
-use rufous_kernel::shard::{ListedSlots, Listing};
 
 /// The connection whose request runs, and the worker it runs on.
 pub struct Session<'a> {
@@ -22,77 +20,12 @@ pub struct Session<'a> {
     pub(super) exec: Option<u64>,
 }
 
-/// The origin of a request about all keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
-    /// This node's client asks this node alone.
-    ByClient,
-    /// It asks all nodes, of which this is one.
-    OfAll,
-    ByPeer,
-}
-
-/// Which keys a request about all keys lists here: of lattice keys, those whose replica the connection reads and writes.
-#[derive(Clone, Copy, Debug)]
-pub struct Scope {
-    asked: Asked,
-    replicas: (WorkerId, ListedSlots),
-}
-
-impl Scope {
-    /// A node that asks others for their keys lists its own replicas.
-    pub fn listing(self) -> Listing {
-        match self.asked {
-            Asked::ByClient | Asked::OfAll => Listing {
-                has_strict: true,
-                ..self.lattice()
-            },
-            Asked::ByPeer => Listing::STRICT,
-        }
-    }
-
-    /// Of these, lattice keys alone.
-    pub fn lattice(self) -> Listing {
-        Listing {
-            has_strict: false,
-            lattice: Some(self.replicas),
-        }
-    }
-
-    /// Whether it is a part of a request that several nodes answer.
-    pub fn is_part(self) -> bool {
-        self.asked != Asked::ByClient
-    }
-}
-
 impl Session<'_> {
     /// The database of the request: that of its connection, or of the job that it runs for.
     pub fn db(&mut self) -> Result<u8, Failure> {
         match self.local.front.peers.jobs.of(self.conn) {
             Some(begun) => Ok(begun.db),
             None => Ok(self.connection()?.db),
-        }
-    }
-
-    /// Which keys a list of keys has that the request asks all workers for.
-    pub fn scope(&mut self) -> Scope {
-        let (asked, slots) = match self.local.front.peers.jobs.is_peers(self.conn) {
-            Some(true) => (Asked::ByPeer, ListedSlots::All),
-            Some(false) => (Asked::OfAll, ListedSlots::All),
-            None => (Asked::ByClient, self.listed_slots()),
-        };
-        Scope {
-            asked,
-            replicas: (self.local.id(), slots),
-        }
-    }
-
-    /// Clients that are redirected ask each node: a lattice key is listed by the one that answers for its slot.
-    fn listed_slots(&mut self) -> ListedSlots {
-        let door = self.connection().map(|connection| connection.door());
-        match door {
-            Ok(Door::Redirecting) => ListedSlots::Own,
-            Ok(Door::Plain) | Err(_) => ListedSlots::All,
         }
     }
 

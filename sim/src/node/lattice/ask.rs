@@ -122,6 +122,10 @@ impl Lattice {
                 let pair = pair.unwrap_or([key, key]);
                 self.write_group(client, &pair, now_us, bytes);
             }
+            53 => {
+                encode::request(bytes, &["KEYS", "*"]);
+                self.clients[client].ask(Ask::List, 1);
+            }
             n if n < 55 || !self.may_write(client, key) => {
                 encode::request(bytes, &self.reading(key));
                 self.clients[client].ask(Ask::Look(vec![key]), 1);

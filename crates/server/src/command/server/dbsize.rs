@@ -27,7 +27,7 @@ pub static DBSIZE: SessionCommand = SessionCommand {
 fn run(session: &mut Session<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let db = usize::from(session.db()?);
     let listing = session.scope().listing();
-    session.ask_all(
+    session.list_all(
         reply,
         move |local, _| local.len(db, listing),
         |_, counts, reply| reply.count(counts.into_iter().sum()),

@@ -42,7 +42,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
         exact(session, reply, of, name.to_vec());
         return Ok(());
     }
-    session.ask_all(
+    session.list_all(
         reply,
         move |local, now| matches(local, now, of, &glob),
         |_, parts, reply| {
@@ -89,7 +89,7 @@ fn matches(local: &mut Local<'_>, now: Now, (db, listing): (usize, Listing), glo
 fn exact(session: &mut Session<'_>, reply: &mut Reply<'_>, of: (usize, Listing), name: Vec<u8>) {
     let owner = session.local.owner(&name);
     let asked = name.clone();
-    session.ask_one(
+    session.list_one(
         reply,
         owner,
         move |local, now| local.lists(of, &asked, now),

@@ -26,7 +26,7 @@ pub static RANDOMKEY: SessionCommand = SessionCommand {
 fn run(session: &mut Session<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let db = usize::from(session.db()?);
     let listing = session.scope().listing();
-    session.ask_all(
+    session.list_all(
         reply,
         move |local, now| local.random_key(db, listing, now),
         |local, drawn, reply| {

@@ -65,14 +65,14 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
         // From elsewhere, or made up: there is nothing behind it.
         Joined::default().write(reply);
     } else if let Some(worker) = asked_alone(session, cursor) {
-        session.ask_one(
+        session.list_one(
             reply,
             worker,
             move |local, now| question.parts(local, now),
             move |_, parts, reply| step.join(&[parts]).write(reply),
         );
     } else {
-        session.ask_all(
+        session.list_all(
             reply,
             move |local, now| question.parts(local, now),
             move |_, parts, reply| step.join(&parts).write(reply),

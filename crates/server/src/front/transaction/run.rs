@@ -457,7 +457,7 @@ impl Front {
             exec: Some(exec),
         };
         let listing = session.scope().listing();
-        session.ask_all(
+        session.list_all(
             &mut Reply::new(out, header.resp3),
             move |local, _| from.map_or(0, |db| local.len(usize::from(db), listing)),
             move |_, counts, reply| reply.integer(counts.iter().sum::<usize>() as i64 + more),

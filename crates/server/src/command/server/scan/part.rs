@@ -2,8 +2,8 @@
 
 use super::cursor::Cursor;
 use super::filter::Filter;
+use crate::front::listing::Scope;
 use crate::front::local::Local;
-use crate::front::session::Scope;
 use rufous_base::Now;
 use rufous_kernel::shard::{ListStep, Listing};
 use rufous_resp::encode;
