@@ -108,11 +108,11 @@ impl Locator<'_> {
             What::Command(id) if is_wide(self.table.spec(id)) => {
                 let way = self.way_to_all();
                 let walks = self.table.spec(id).flags.joined() == Joined::Walk;
-                match walks && way == Way::Here && self.links.is_some() {
+                if walks && way == Way::Here && self.links.is_some() {
                     // Its cursor has the node, so that a client may continue at another one.
-                    true => Way::All(Vec::new()),
-                    false => way,
+                    return Way::All(Vec::new());
                 }
+                way
             }
             _ => Way::Here,
         }

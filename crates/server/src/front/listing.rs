@@ -25,6 +25,19 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// Of a request that asks all workers.
+    pub fn of(session: &mut Session<'_>) -> Self {
+        let (asked, slots) = match session.local.front.peers.jobs.is_peers(session.conn) {
+            Some(true) => (Asked::ByPeer, ListedSlots::All),
+            Some(false) => (Asked::OfAll, ListedSlots::All),
+            None => (Asked::ByClient, listed_slots(session)),
+        };
+        Self {
+            asked,
+            replicas: (session.local.id(), slots),
+        }
+    }
+
     /// A node that asks others for their keys lists its own replicas.
     pub fn listing(self) -> Listing {
         match self.asked {
@@ -50,30 +63,6 @@ impl Scope {
     }
 }
 
-impl Session<'_> {
-    /// Which keys a list of keys has that the request asks all workers for.
-    pub fn scope(&mut self) -> Scope {
-        let (asked, slots) = match self.local.front.peers.jobs.is_peers(self.conn) {
-            Some(true) => (Asked::ByPeer, ListedSlots::All),
-            Some(false) => (Asked::OfAll, ListedSlots::All),
-            None => (Asked::ByClient, self.listed_slots()),
-        };
-        Scope {
-            asked,
-            replicas: (self.local.id(), slots),
-        }
-    }
-
-    /// Clients that are redirected ask each node: a lattice key is listed by the one that answers for its slot.
-    fn listed_slots(&mut self) -> ListedSlots {
-        let door = self.connection().map(|connection| connection.door());
-        match door {
-            Ok(Door::Redirecting) => ListedSlots::Own,
-            Ok(Door::Plain) | Err(_) => ListedSlots::All,
-        }
-    }
-}
-
 /// While keyspaces change, workers may answer by different tables, or have yet to receive replicas: a key would be
 /// listed by none of them.
 const CHANGED: &str = "TRYAGAIN The keyspaces were changed while keys were listed: send it again";
@@ -95,45 +84,57 @@ struct Listed<T> {
     answer: T,
 }
 
-impl Session<'_> {
-    /// [`Session::ask_all`] about listed keys.
-    pub fn list_all<T: Send + 'static>(
-        &mut self,
-        reply: &mut Reply<'_>,
-        question: impl Fn(&mut Local<'_>, Now) -> T + Clone + Send + 'static,
-        finish: impl FnOnce(&mut Local<'_>, Vec<T>, &mut Reply<'_>) + Send + 'static,
-    ) {
-        let table = self.local.table_of_lists();
-        self.ask_all(
-            reply,
-            move |local, now| listed(local, now, &question),
-            move |local, answers, reply| match of_table(table, answers) {
-                Some(answers) => finish(local, answers, reply),
-                None => reply.error(&CHANGED.into()),
-            },
-        );
+impl<T> Listed<T> {
+    /// The answer, if it is by this table.
+    fn by(self, table: Table) -> Option<T> {
+        (self.table == table && table != Table::Converting).then_some(self.answer)
     }
+}
 
-    /// [`Session::ask_one`] about listed keys.
-    pub fn list_one<T: Send + 'static>(
-        &mut self,
-        reply: &mut Reply<'_>,
-        worker: WorkerId,
-        question: impl Fn(&mut Local<'_>, Now) -> T + Clone + Send + 'static,
-        finish: impl FnOnce(&mut Local<'_>, T, &mut Reply<'_>) + Send + 'static,
-    ) {
-        let table = self.local.table_of_lists();
-        self.ask_one(
-            reply,
-            worker,
-            move |local, now| listed(local, now, &question),
-            move |local, answer, reply| match of_table(table, vec![answer])
-                .and_then(|mut a| a.pop())
-            {
-                Some(answer) => finish(local, answer, reply),
-                None => reply.error(&CHANGED.into()),
-            },
-        );
+/// [`Session::ask_all`] about listed keys.
+pub fn ask_all<T: Send + 'static>(
+    session: &mut Session<'_>,
+    reply: &mut Reply<'_>,
+    question: impl Fn(&mut Local<'_>, Now) -> T + Clone + Send + 'static,
+    finish: impl FnOnce(&mut Local<'_>, Vec<T>, &mut Reply<'_>) + Send + 'static,
+) {
+    let table = session.local.table_of_lists();
+    session.ask_all(
+        reply,
+        move |local, now| listed(local, now, &question),
+        move |local, answers, reply| match of_table(table, answers) {
+            Some(answers) => finish(local, answers, reply),
+            None => reply.error(&CHANGED.into()),
+        },
+    );
+}
+
+/// [`Session::ask_one`] about listed keys.
+pub fn ask_one<T: Send + 'static>(
+    session: &mut Session<'_>,
+    reply: &mut Reply<'_>,
+    worker: WorkerId,
+    question: impl Fn(&mut Local<'_>, Now) -> T + Clone + Send + 'static,
+    finish: impl FnOnce(&mut Local<'_>, T, &mut Reply<'_>) + Send + 'static,
+) {
+    let table = session.local.table_of_lists();
+    session.ask_one(
+        reply,
+        worker,
+        move |local, now| listed(local, now, &question),
+        move |local, answer, reply| match answer.by(table) {
+            Some(answer) => finish(local, answer, reply),
+            None => reply.error(&CHANGED.into()),
+        },
+    );
+}
+
+/// Clients that are redirected ask each node: a lattice key is listed by the one that answers for its slot.
+fn listed_slots(session: &mut Session<'_>) -> ListedSlots {
+    let door = session.connection().map(|connection| connection.door());
+    match door {
+        Ok(Door::Redirecting) => ListedSlots::Own,
+        Ok(Door::Plain) | Err(_) => ListedSlots::All,
     }
 }
 
@@ -150,7 +151,5 @@ fn listed<T>(
 
 /// The answers, if all are by this table.
 fn of_table<T>(table: Table, answers: Vec<Listed<T>>) -> Option<Vec<T>> {
-    let all = answers.into_iter();
-    all.map(|of| (of.table == table && table != Table::Converting).then_some(of.answer))
-        .collect()
+    answers.into_iter().map(|answer| answer.by(table)).collect()
 }

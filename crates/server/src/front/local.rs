@@ -57,10 +57,12 @@ impl Local<'_> {
     /// The table of keyspaces by which keys are listed.
     pub fn table_of_lists(&self) -> Table {
         let kernel = &self.front.kernel;
-        match kernel.placement().has_lattice() {
-            _ if kernel.is_converting() => Table::Converting,
-            true => Table::Lattice(kernel.keyspaces().version()),
-            false => Table::Strict,
+        if kernel.is_converting() {
+            Table::Converting
+        } else if kernel.placement().has_lattice() {
+            Table::Lattice(kernel.keyspaces().version())
+        } else {
+            Table::Strict
         }
     }
 

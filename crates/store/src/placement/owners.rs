@@ -62,9 +62,10 @@ impl Owners {
     pub(crate) fn served_at(self, at: WorkerId) -> impl Iterator<Item = WorkerId> + use<> {
         // Where all have a replica, each serves its own connections alone.
         let own = at.index();
-        let all = match self.spread == self.workers {
-            true => own..own + 1,
-            false => 0..self.workers,
+        let all = if self.spread == self.workers {
+            own..own + 1
+        } else {
+            0..self.workers
         };
         let all = all.map(|worker| WorkerId(worker as u16));
         all.filter(move |of| self.serving(*of) == at)

@@ -107,11 +107,10 @@ impl Census {
             Slots::Own if guests.any() => self.served_in_own_slots(of, guests),
             Slots::All | Slots::Own => self.served_of(of),
         });
-        let strict = match listing.has_strict {
-            true => all - (self.lattice + self.guests(guests).keys) as usize,
-            false => 0,
-        };
-        strict + lattice
+        if !listing.has_strict {
+            return lattice;
+        }
+        lattice + all - (self.lattice + self.guests(guests).keys) as usize
     }
 
     fn served_of(&self, worker: WorkerId) -> usize {

@@ -61,10 +61,8 @@ impl Lattice {
         if !self.clients[client].ready {
             return self.begin(client, 4, bytes);
         }
-        let left = self.audit.iter().filter(|(at, _)| *at == worker);
-        let Some((_, key)) = left.copied().next() else {
-            return;
-        };
+        let mut left = self.audit.iter().filter(|(at, _)| *at == worker);
+        let Some(&(_, key)) = left.next() else { return };
         encode::request(bytes, &["SELECT", &self.keys[key].db.to_string()]);
         encode::request(bytes, &self.reading(key));
         self.clients[client].ask(Ask::Look(vec![key]), 2);

@@ -4,6 +4,7 @@
 //! will stand in the reply, so that the worker that asked only joins them.
 
 use crate::command::SessionCommand;
+use crate::front::listing::{self, Scope};
 use crate::front::local::Local;
 use crate::front::session::Session;
 use rufous_base::{Args, Now};
@@ -36,13 +37,14 @@ const STEP: usize = 1024;
 
 fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let db = usize::from(session.db()?);
-    let of = (db, session.scope().listing());
+    let of = (db, Scope::of(session).listing());
     let glob = Glob::new(args.get(1), false);
     if let Some(name) = glob.as_exact() {
         exact(session, reply, of, name.to_vec());
         return Ok(());
     }
-    session.list_all(
+    listing::ask_all(
+        session,
         reply,
         move |local, now| matches(local, now, of, &glob),
         |_, parts, reply| {
@@ -89,7 +91,8 @@ fn matches(local: &mut Local<'_>, now: Now, (db, listing): (usize, Listing), glo
 fn exact(session: &mut Session<'_>, reply: &mut Reply<'_>, of: (usize, Listing), name: Vec<u8>) {
     let owner = session.local.owner(&name);
     let asked = name.clone();
-    session.list_one(
+    listing::ask_one(
+        session,
         reply,
         owner,
         move |local, now| local.lists(of, &asked, now),

@@ -19,6 +19,7 @@ mod part;
 mod tests;
 
 use crate::command::SessionCommand;
+use crate::front::listing::{self, Scope};
 use crate::front::session::Session;
 use cursor::Cursor;
 use filter::Filter;
@@ -46,7 +47,7 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     let cursor = Cursor::parse(args.get(1))?;
     let filter = Filter::parse(&args)?;
     let db = usize::from(session.db()?);
-    let scope = session.scope();
+    let scope = Scope::of(session);
     let step = Step {
         workers: session.local.workers() as u32,
         cursor,
@@ -65,14 +66,16 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
         // From elsewhere, or made up: there is nothing behind it.
         Joined::default().write(reply);
     } else if let Some(worker) = asked_alone(session, cursor) {
-        session.list_one(
+        listing::ask_one(
+            session,
             reply,
             worker,
             move |local, now| question.parts(local, now),
             move |_, parts, reply| step.join(&[parts]).write(reply),
         );
     } else {
-        session.list_all(
+        listing::ask_all(
+            session,
             reply,
             move |local, now| question.parts(local, now),
             move |_, parts, reply| step.join(&parts).write(reply),
@@ -84,8 +87,8 @@ fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
 /// The worker that has all keys of a step, if it is one.
 fn asked_alone(session: &Session<'_>, cursor: Cursor) -> Option<WorkerId> {
     let local = &session.local;
-    match cursor.is_lattice() {
-        true => (!local.is_served_by_others()).then(|| local.id()),
-        false => (cursor.at > 0).then_some(WorkerId(cursor.worker as u16)),
+    if cursor.is_lattice() {
+        return (!local.is_served_by_others()).then(|| local.id());
     }
+    (cursor.at > 0).then_some(WorkerId(cursor.worker as u16))
 }

@@ -61,9 +61,10 @@ impl Question {
         }
         let mut parts = Parts::default();
         let worker = u32::from(local.id().0);
-        let (at, extent) = match worker == self.cursor.worker {
-            true => (self.cursor.at, Extent::Count),
-            false => (0, Extent::All),
+        let (at, extent) = if worker == self.cursor.worker {
+            (self.cursor.at, Extent::Count)
+        } else {
+            (0, Extent::All)
         };
         if worker >= self.cursor.worker {
             let step = self.step(at, Listing::STRICT);
