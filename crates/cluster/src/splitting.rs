@@ -20,7 +20,7 @@ use rufous_base::Output;
 use rufous_kernel::Header;
 use rufous_mapping::NodeNo;
 use std::collections::BTreeMap;
-pub use walk::{Step, find};
+pub use walk::{Nodes, OF_LATTICE, Step, find};
 
 /// A part of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

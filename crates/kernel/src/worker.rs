@@ -76,7 +76,7 @@ use crate::lock::{LockTable, Scope};
 use crate::multi::{Multi, NodeAction};
 use crate::placement::Placement;
 use crate::program::Program;
-use crate::shard::{Memory, Shard, Warm};
+use crate::shard::{Listing, Memory, Shard, Warm};
 use crate::stats::CommandStats;
 use rufous_base::rng::Rng;
 use rufous_base::{Args, Now, Output, WorkerId};
@@ -164,9 +164,9 @@ impl<P: Program> Worker<P> {
         self.shard.maintain_step(budget) | self.spanning.maintain_step(budget)
     }
 
-    /// A key of this worker, each with the same probability.
-    pub fn random_key(&mut self, db: usize, now: Now) -> Option<Vec<u8>> {
-        self.shard.random_key(db, now, &mut self.rng)
+    /// A listed key of this worker, each with the same probability.
+    pub fn random_key(&mut self, db: usize, listing: Listing, now: Now) -> Option<Vec<u8>> {
+        self.shard.random_key((db, listing), now, &mut self.rng)
     }
 
     /// Executes a request on one key, or sends it to the key's owner.

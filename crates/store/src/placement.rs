@@ -3,9 +3,12 @@
 //! A strict key has one owner, the worker of its slot. A key of a lattice keyspace has replicas on that worker, its
 //! *primary*, and on the next ones, as many as the keyspace says. A worker that has a replica executes commands on
 //! the key itself. Any other worker always forwards its requests to the same replica, so that a connection never
-//! switches between replicas of a key.
+//! switches between replicas of a key ([`Owners`]).
+
+mod owners;
 
 use crate::keyspace::{Keyspace, Keyspaces, head};
+pub use owners::Owners;
 use rufous_base::slot::{slot_of, worker_of_slot};
 use rufous_base::{Until, WorkerId};
 use std::sync::Arc;
@@ -197,18 +200,13 @@ impl Placement {
         worker_of_slot(slot_of(key), self.workers)
     }
 
+    #[inline]
     fn serving(&self, key: &[u8], keyspace: &Keyspace) -> WorkerId {
         let spread = keyspace.spread(self.workers);
         if spread == self.workers {
             return self.own;
         }
-        let first = self.primary(key).index();
-        let away = (self.own.index() + self.workers - first) % self.workers;
-        if away < spread {
-            return self.own;
-        }
-        let replica = self.own.index() % spread;
-        WorkerId(((first + replica) % self.workers) as u16)
+        Owners::new(self.primary(key), spread, self.workers).serving(self.own)
     }
 
     /// All workers that have a replica of `key`, its primary first.
@@ -216,8 +214,14 @@ impl Placement {
         let spread = self
             .lattice(key)
             .map_or(1, |keyspace| keyspace.spread(self.workers));
-        let (first, workers) = (self.primary(key).index(), self.workers);
-        (0..spread).map(move |replica| WorkerId(((first + replica) % workers) as u16))
+        Owners::new(self.primary(key), spread, self.workers).all()
+    }
+
+    /// The workers with a replica of a key; `None` if it is strict.
+    #[inline]
+    pub fn lattice_owners(&self, key: &[u8]) -> Option<Owners> {
+        let spread = self.lattice(key)?.spread(self.workers);
+        Some(Owners::new(self.primary(key), spread, self.workers))
     }
 
     /// Whether this worker has a replica of a lattice key.
@@ -230,7 +234,12 @@ impl Placement {
         })
     }
 
-    /// Whether this worker counts and lists `key`: it is the owner or the primary.
+    /// The worker from whose view this is.
+    pub fn own(&self) -> WorkerId {
+        self.own
+    }
+
+    /// Whether this worker is the owner or the primary of `key`.
     #[inline]
     pub fn is_primary(&self, key: &[u8]) -> bool {
         self.workers == 1 || self.primary(key) == self.own

@@ -26,6 +26,11 @@ impl<P: Program> Worker<P> {
         self.lattice.table()
     }
 
+    /// Whether keys are being converted to the table: this worker may have yet to receive replicas.
+    pub fn is_converting(&self) -> bool {
+        self.lattice.is_converting()
+    }
+
     pub fn replication_figures(&self) -> Figures {
         let mut figures = self.lattice.count(&self.shard);
         self.contexts.count(&mut figures);

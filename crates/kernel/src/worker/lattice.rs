@@ -235,6 +235,11 @@ impl Lattices {
         Some(ticket)
     }
 
+    /// See [`Drains::is_converting`].
+    pub(super) fn is_converting(&self) -> bool {
+        self.drains.is_converting()
+    }
+
     /// Whether [`Lattices::on_settle`] is to be called.
     #[inline]
     pub(super) fn is_settling(&self) -> bool {

@@ -14,6 +14,7 @@ mod gossip;
 mod groups;
 mod hostile;
 mod large;
+mod listing;
 mod lost;
 mod meeting;
 mod node;

@@ -4,7 +4,7 @@
 //! worker.
 
 use super::jobs::{Job, is_job};
-use super::split::Parts;
+use super::split::{AllNodes, Parts};
 use super::way::Way;
 use super::words;
 use crate::front::connection::Suspended;
@@ -52,9 +52,13 @@ impl Front {
                 self.submit_parts(now, header, parts, fx)
             }
             Way::All(others) => {
-                let own = self.links().and_then(|links| links.own());
+                let nodes = AllNodes {
+                    own: self.links().and_then(|links| links.own()),
+                    others,
+                    has_lattice: self.kernel.placement().has_lattice(),
+                };
                 let random = || self.kernel.rng().next_u64();
-                match Parts::of_all(spec, (own, others), args, random) {
+                match Parts::of_all(spec, nodes, args, random) {
                     Ok(parts) => self.submit_parts(now, header, parts, fx),
                     Err(ended) => {
                         ended.reply(&mut Reply::new(&mut fx.output, header.resp3));

@@ -93,6 +93,12 @@ impl Jobs {
         }
     }
 
+    /// Whether another node has sent it; `None` if it has a connection.
+    pub(crate) fn is_peers(&self, conn: ConnId) -> Option<bool> {
+        let job = self.of(conn)?.job;
+        Some(matches!(job, Job::Peer(..)))
+    }
+
     /// It has run.
     pub(crate) fn complete(&mut self, conn: ConnId, from: &Output, range: ReplyRange) {
         let mut reply = Output::default();

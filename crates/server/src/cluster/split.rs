@@ -5,7 +5,7 @@
 
 use crate::front::lookahead::ParsedKey;
 use rufous_base::{Args, Span};
-use rufous_cluster::splitting::{Joins, Plan, find};
+use rufous_cluster::splitting::{Joins, Nodes, Plan, find};
 use rufous_command::{Failure, Flags, Joined, Reply, Spec};
 use rufous_datatype::integer;
 use rufous_kernel::Header;
@@ -42,6 +42,15 @@ pub(super) struct Parts {
     /// For each key in order, its part.
     pub(super) places: Vec<u32>,
     pub(super) parts: Vec<Words>,
+}
+
+/// The nodes that a request about all keys goes to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AllNodes<'a> {
+    pub(super) own: Option<NodeNo>,
+    /// The others that have slots.
+    pub(super) others: &'a [NodeNo],
+    pub(super) has_lattice: bool,
 }
 
 /// Why a walk over all keys has no part.
@@ -95,18 +104,20 @@ impl Parts {
     /// Of a request about all keys, of this node and the others.
     pub(super) fn of_all(
         spec: &Spec,
-        (own, others): (Option<NodeNo>, &[NodeNo]),
+        nodes: AllNodes<'_>,
         args: &Args<'_>,
         random: impl FnOnce() -> u64,
     ) -> Result<Self, Ended> {
         let how = match spec.flags.joined() {
-            Joined::Walk => return Self::of_walk(own, others, args),
+            Joined::Walk => return Self::of_walk(nodes, args),
             Joined::Sum => Joins::Sum,
             Joined::List => Joins::Lists,
             Joined::Any => Joins::One(random()),
             Joined::Ok => Joins::Quiet,
         };
-        let nodes = [None].into_iter().chain(others.iter().copied().map(Some));
+        let nodes = [None]
+            .into_iter()
+            .chain(nodes.others.iter().copied().map(Some));
         let parts = nodes.map(|node| Words::new(node, args.iter_from(0)));
         Ok(Self {
             how,
@@ -115,8 +126,14 @@ impl Parts {
         })
     }
 
-    fn of_walk(own: Option<NodeNo>, others: &[NodeNo], args: &Args<'_>) -> Result<Self, Ended> {
-        let nodes: BTreeSet<NodeNo> = others.iter().copied().chain(own).collect();
+    fn of_walk(nodes: AllNodes<'_>, args: &Args<'_>) -> Result<Self, Ended> {
+        let own = nodes.own;
+        let all: BTreeSet<NodeNo> = nodes.others.iter().copied().chain(own).collect();
+        let nodes = Nodes {
+            all: &all,
+            own,
+            has_lattice: nodes.has_lattice,
+        };
         let text = args.get(1);
         let cursor = if text.is_empty() {
             Some(0)
@@ -124,7 +141,7 @@ impl Parts {
             integer::parse_u64_lenient(text)
         };
         let cursor = cursor.ok_or(Ended::NoCursor)?;
-        let (step, cursor) = find(&nodes, cursor).ok_or(Ended::Over)?;
+        let (step, cursor) = find(nodes, cursor).ok_or(Ended::Over)?;
         let cursor = cursor.to_string();
         let mut words: Vec<&[u8]> = args.iter_from(0).collect();
         words[1] = cursor.as_bytes();
@@ -185,7 +202,11 @@ mod tests {
 
     #[test]
     fn a_request_about_all_keys_goes_to_all_nodes() {
-        let nodes = (Some(NodeNo(1)), &[NodeNo(2), NodeNo(3)][..]);
+        let nodes = AllNodes {
+            own: Some(NodeNo(1)),
+            others: &[NodeNo(2), NodeNo(3)],
+            has_lattice: false,
+        };
         with_args(&[b"DBSIZE"], |args| {
             let parts = Parts::of_all(spec("dbsize"), nodes, args, || 7);
             let all = [0, 2, 3].map(|node| part(node, "DBSIZE"));
@@ -195,7 +216,11 @@ mod tests {
 
     #[test]
     fn a_walk_is_at_one_node_at_a_time() {
-        let nodes = (Some(NodeNo(1)), &[NodeNo(2)][..]);
+        let nodes = AllNodes {
+            own: Some(NodeNo(1)),
+            others: &[NodeNo(2)],
+            has_lattice: false,
+        };
         let walk = |cursor: &[u8]| {
             with_args(&[b"SCAN", cursor], |args| {
                 let parts = Parts::of_all(spec("scan"), nodes, args, || 7);

@@ -15,7 +15,7 @@ use rufous_base::{Args, Now};
 use rufous_cluster::forward::{Forwarding, Goal};
 pub(crate) use rufous_cluster::way::Way;
 use rufous_cluster::way::{CROSSNODE, has_one_head, name_of};
-use rufous_command::{DataCommands, Failure, Flags, Keys, Spec};
+use rufous_command::{DataCommands, Failure, Flags, Joined, Keys, Spec};
 use rufous_kernel::{Header, Worker};
 use rufous_mapping::NodeNo;
 
@@ -105,7 +105,15 @@ impl Locator<'_> {
             // A watch is recorded where its key is.
             What::Command(id) if self.table.spec(id).flags.has(Flags::AT_ONCE) => Way::Here,
             _ if !request.keys.is_empty() => self.way_to_keys(request.keys, args),
-            What::Command(id) if is_wide(self.table.spec(id)) => self.way_to_all(),
+            What::Command(id) if is_wide(self.table.spec(id)) => {
+                let way = self.way_to_all();
+                let walks = self.table.spec(id).flags.joined() == Joined::Walk;
+                if walks && way == Way::Here && self.links.is_some() {
+                    // Its cursor has the node, so that a client may continue at another one.
+                    return Way::All(Vec::new());
+                }
+                way
+            }
             _ => Way::Here,
         }
     }
@@ -173,7 +181,7 @@ impl Locator<'_> {
             // They will be executed as a transaction over slots, or copied by one.
             Way::There(_) | Way::Apart(_) if in_transaction => return None,
             Way::None(why) => return Some(why.text(links.routing().mapping).into()),
-            Way::All(_) if in_transaction => {
+            Way::All(others) if in_transaction && !others.is_empty() => {
                 return Some(format!("CROSSNODE '{}' is about all nodes, and cannot be part of a transaction: send it alone", spec.name).into());
             }
             Way::All(_) => return words::too_large_for_all(args),

@@ -9,6 +9,7 @@ use super::connection::Connection;
 use super::figures::Base;
 use super::guesses;
 use super::latency::LatencyLog;
+use super::listing::Table;
 use super::orders::SaveOrder;
 use super::session::Pause;
 use super::shared::{Counters, Shared};
@@ -21,7 +22,7 @@ use crate::config::Config;
 use rufous_base::{ConnId, NodeEffect, Now, WorkerId};
 use rufous_command::Failure;
 use rufous_kernel::keyspace::Keyspaces;
-use rufous_kernel::shard::Item;
+use rufous_kernel::shard::{Item, ListStep, Listing};
 use rufous_kernel::stats::CommandStats;
 use rufous_wire::message::How;
 
@@ -43,14 +44,33 @@ impl Local<'_> {
         self.front.kernel.placement().workers()
     }
 
-    /// The owner of a strict key.
+    /// The worker that runs commands of this worker's connections on a key, and lists it to them.
     pub fn owner(&self, key: &[u8]) -> WorkerId {
         self.front.kernel.placement().owner(key)
     }
 
-    /// The worker that lists a key in `KEYS` and `SCAN`.
-    pub fn primary(&self, key: &[u8]) -> WorkerId {
-        self.front.kernel.placement().primary(key)
+    /// Whether there are lattice keys.
+    pub fn has_lattice(&self) -> bool {
+        self.front.kernel.placement().has_lattice()
+    }
+
+    /// The table of keyspaces by which keys are listed.
+    pub fn table_of_lists(&self) -> Table {
+        let kernel = &self.front.kernel;
+        if kernel.is_converting() {
+            Table::Converting
+        } else if kernel.placement().has_lattice() {
+            Table::Lattice(kernel.keyspaces().version())
+        } else {
+            Table::Strict
+        }
+    }
+
+    /// Whether replicas at other workers serve connections of this one.
+    pub fn is_served_by_others(&self) -> bool {
+        let placement = self.front.kernel.placement();
+        let workers = placement.workers();
+        placement.any_lattice(|keyspace| keyspace.spread(workers) < workers)
     }
 
     pub fn table(&self) -> &'static CommandTable {
@@ -96,9 +116,14 @@ impl Local<'_> {
 
 /// The keys of the worker.
 impl Local<'_> {
-    /// Keys that the worker lists: its strict keys, and the lattice keys whose primary it is.
-    pub fn len(&self, db: usize) -> usize {
-        self.front.kernel.shard.listed_len(db)
+    /// False only if the worker has no listed key; costs nothing.
+    pub fn may_list(&self, db: usize, listing: Listing) -> bool {
+        self.front.kernel.shard.may_list(db, listing)
+    }
+
+    /// Number of listed keys, including expired ones that are not removed yet.
+    pub fn len(&self, db: usize, listing: Listing) -> usize {
+        self.front.kernel.shard.listed_len(db, listing)
     }
 
     /// Keys at this worker, including replicas of lattice keys.
@@ -111,16 +136,14 @@ impl Local<'_> {
         self.front.kernel.shard.own_slot_len(db, slot)
     }
 
-    /// Visits about `count` listed keys from a cursor; returns the next cursor.
+    /// Visits some listed keys, with their hashes; returns the next cursor.
     pub fn scan(
         &mut self,
-        (db, from): (usize, u32),
-        count: usize,
+        step: ListStep,
         now: Now,
-        each: &mut dyn FnMut(Item<'_>),
+        each: &mut dyn FnMut(u32, Item<'_>),
     ) -> Option<u32> {
-        let shard = &mut self.front.kernel.shard;
-        shard.scan_listed(db, from, count, now, each)
+        self.front.kernel.shard.scan_listed(step, now, each)
     }
 
     /// Visits some strict keys of a slot from a cursor; returns the next cursor.
@@ -140,17 +163,17 @@ impl Local<'_> {
         })
     }
 
-    /// Whether the worker lists the key.
-    pub fn lists(&mut self, db: usize, name: &[u8], now: Now) -> bool {
+    /// Whether the worker has the key, and it is listed.
+    pub fn lists(&mut self, of: (usize, Listing), name: &[u8], now: Now) -> bool {
         let key = self.front.kernel.shard.key(name);
-        self.front.kernel.shard.lists(db, key, now)
+        self.front.kernel.shard.lists(of, key, now)
     }
 
-    /// A random key, and the number of keys that it was drawn from.
-    pub fn random_key(&mut self, db: usize, now: Now) -> (Option<Vec<u8>>, u64) {
+    /// A random listed key, and the number of keys that it was drawn from.
+    pub fn random_key(&mut self, db: usize, listing: Listing, now: Now) -> (Option<Vec<u8>>, u64) {
         // In this order: the draw removes expired keys that it meets.
-        let key = self.front.kernel.random_key(db, now);
-        (key, self.front.kernel.shard.own_len(db) as u64)
+        let key = self.front.kernel.random_key(db, listing, now);
+        (key, self.len(db, listing) as u64)
     }
 
     /// A random number below `limit`; 0 if that is 0.

@@ -330,7 +330,7 @@ fn other_workers_make_room_below_their_share_where_this_one_cannot() {
         .take_while(|key| rig.run(&format!("SET {key} {}", "v".repeat(100))) == "+OK\r\n")
         .count();
     assert!(accepted > 1_000 && accepted < 2_900, "{accepted}");
-    assert_eq!(rig.fronts[1].kernel.shard.listed_expiring_len(0), 0);
+    assert_eq!(rig.fronts[1].kernel.shard.counted_expiring_len(0), 0);
     assert_eq!(rig.fronts[0].kernel.shard.len(0), accepted);
 }
 

@@ -13,6 +13,7 @@
 //! - `blocked`: clients that wait for data
 //! - [`gather`], [`cron`], `phases`: questions to all workers of the node; work between requests
 //! - [`catching_up`]: sessions that go on at other connections
+//! - [`listing`]: which keys `KEYS`, `SCAN` and `DBSIZE` list
 //! - `keyspaces`, `rules`: changes of their table, and what lattice keys change for requests
 //! - [`transaction`]: `MULTI`, `EXEC` and `WATCH`; `BEGIN` and `COMMIT`
 //! - [`session`], [`local`]: the interface for commands on connections and on the server
@@ -42,6 +43,7 @@ mod http;
 mod intake;
 mod keyspaces;
 pub mod latency;
+pub mod listing;
 pub mod local;
 pub mod lookahead;
 #[cfg(test)]

@@ -203,7 +203,7 @@ fn volatile_choices_take_what_expires_and_nothing_else() {
             refused += u32::from(!node.set(0, &format!("more{i}"), 100, KEEP));
         }
         assert!(refused > 5_000, "{by:?}");
-        assert_eq!(node.workers[0].0.listed_expiring_len(0), 0);
+        assert_eq!(node.workers[0].0.counted_expiring_len(0), 0);
         assert!((0..2_000).all(|i| node.has(0, &format!("stays{i}"))));
     }
 }

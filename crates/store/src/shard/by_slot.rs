@@ -1,12 +1,14 @@
 //! Counts the keys of each slot on a node of a cluster: keys of which it only has copies are not counted as its own.
 //!
 //! A database updates the counts whenever a key is added or removed (see `census`). Strict keys are counted apart from
-//! those of lattice keyspaces, which every node has: the node that answers for a slot's strict keys counts and lists
-//! the lattice keys as well, so that each is listed once.
+//! those of lattice keyspaces, which every node has; and these by their number of replicas at the node, as this and the
+//! slot say which workers have them.
 
 use super::census::Counts;
+use crate::placement::Owners;
 use rufous_base::limits::SLOTS;
 use rufous_base::slot::slot_of;
+use std::collections::BTreeMap;
 
 /// The counts of all slots. Empty while there are no keys.
 #[derive(Debug, Default)]
@@ -29,10 +31,7 @@ impl Slots {
     fn sum(&self, has: impl Fn(u16) -> bool) -> Counts {
         let all = self.0.iter().enumerate();
         let some = all.filter(|(slot, counts)| counts.keys > 0 && has(*slot as u16));
-        some.fold(Counts::default(), |sum, (_, counts)| Counts {
-            keys: sum.keys + counts.keys,
-            expiring: sum.expiring + counts.expiring,
-        })
+        some.fold(Counts::default(), |sum, (_, counts)| sum.plus(*counts))
     }
 }
 
@@ -40,17 +39,16 @@ impl Slots {
 #[derive(Debug, Default)]
 pub(super) struct BySlot {
     strict: Slots,
-    /// Lattice keys that this worker counts.
-    lattice: Slots,
+    /// Lattice keys, by their number of replicas.
+    lattice: BTreeMap<usize, Slots>,
 }
 
 impl BySlot {
-    /// The counts of the key's slot.
-    pub(super) fn of(&mut self, key: &[u8], is_lattice: bool) -> Option<&mut Counts> {
-        let slots = if is_lattice {
-            &mut self.lattice
-        } else {
-            &mut self.strict
+    /// The counts of the key's slot; `owners`: of a lattice key.
+    pub(super) fn of(&mut self, key: &[u8], owners: Option<Owners>) -> Option<&mut Counts> {
+        let slots = match owners {
+            Some(owners) => self.lattice.entry(owners.spread()).or_default(),
+            None => &mut self.strict,
         };
         slots.of(slot_of(key))
     }
@@ -73,12 +71,21 @@ impl BySlot {
         self.strict.sum(has)
     }
 
-    /// The same of lattice keys that this worker would count if its node answered for their slots.
-    pub(super) fn lattice(&self, has: impl Fn(u16) -> bool) -> Counts {
-        self.lattice.sum(has)
+    /// The same of lattice keys, on a node with this many workers.
+    pub(super) fn lattice(&self, workers: usize, has: impl Fn(u16, Owners) -> bool) -> Counts {
+        let all = self.lattice.iter().map(|(spread, slots)| {
+            slots.sum(|slot| has(slot, Owners::of_slot(slot, *spread, workers)))
+        });
+        all.fold(Counts::default(), Counts::plus)
     }
 
     pub(super) fn is_as(&self, other: &Self) -> bool {
-        self.strict.is_as(&other.strict) && self.lattice.is_as(&other.lattice)
+        let mut spreads = self.lattice.keys().chain(other.lattice.keys());
+        let nothing = Slots::default();
+        self.strict.is_as(&other.strict)
+            && spreads.all(|spread| {
+                let mine = self.lattice.get(spread).unwrap_or(&nothing);
+                mine.is_as(other.lattice.get(spread).unwrap_or(&nothing))
+            })
     }
 }

@@ -69,7 +69,7 @@ impl Databases {
         range: Range,
         f: &mut dyn FnMut(Item<'_>),
     ) -> Option<u32> {
-        self.dbs[db].scan(range, Db::is_guest, &mut self.env, f)
+        self.dbs[db].scan(range, Db::is_guest, &mut self.env, &mut |_, item| f(item))
     }
 
     /// Some keys that have graves, from `from` on (initially empty), and the next position.

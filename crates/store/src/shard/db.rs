@@ -15,13 +15,14 @@ use super::env::Env;
 use super::garbage::GarbageList;
 use super::graves::Graves;
 use super::guests::Guests;
+use super::listing::Listing;
 use super::record::{self, Head, INLINE};
 use super::records::{Found, NewRecord, Records};
 use super::types::{Any, Item, Key, Memory, Value};
 use rufous_base::Now;
 use rufous_base::rng::Rng;
 
-/// Draws of keys that others answer for, before a random key is given up.
+/// Draws of keys that are not listed, before a random key is given up.
 const MAX_DRAWS: u32 = 256;
 
 /// What a database was at the last cut of a snapshot.
@@ -229,13 +230,13 @@ impl Db {
         record::put_stamp(slot, stamp);
     }
 
-    /// See `Shard::scan`; omits keys for which `leaves_out` returns true.
+    /// See `Shard::scan`; omits keys for which `leaves_out` returns true. `f` also gets the hash.
     pub(super) fn scan(
         &mut self,
         range: Range,
-        leaves_out: fn(&Self, u32, &Env) -> bool,
+        leaves_out: impl Fn(&Self, u32, &Env) -> bool,
         env: &mut Env,
-        f: &mut dyn FnMut(Item<'_>),
+        f: &mut dyn FnMut(u32, Item<'_>),
     ) -> Option<u32> {
         let mut entries = std::mem::take(&mut env.entries);
         let (cursor, now_ms) = (range.cursor, range.now_ms);
@@ -249,24 +250,33 @@ impl Db {
                 self.expire_entry(hash, handle, env);
                 let key = Key { bytes: &key, hash };
                 if let Some(left) = self.live_at(key, now_ms, env) {
-                    f(self.records.item(left.handle));
+                    f(hash, self.records.item(left.handle));
                 }
             } else {
-                f(self.records.item(handle));
+                f(hash, self.records.item(handle));
             }
         }
         env.entries = entries;
         next
     }
 
-    pub(super) fn random(&mut self, now_ms: u64, rng: &mut Rng, env: &mut Env) -> Option<Item<'_>> {
-        let mut guests = 0;
+    /// A random listed record. `None` if there is none; or few among many that are not listed.
+    pub(super) fn random(
+        &mut self,
+        listing: Listing,
+        now_ms: u64,
+        rng: &mut Rng,
+        env: &mut Env,
+    ) -> Option<Item<'_>> {
+        if !self.census.may_list(self.len(), listing) {
+            return None;
+        }
+        let mut others = 0;
         loop {
             let (hash, handle) = self.records.random(rng)?;
-            if env.guests.decide_on(&self.records, handle) {
-                // There may be no other keys.
-                guests += 1;
-                if guests == MAX_DRAWS {
+            if self.is_unlisted(handle, listing, env) {
+                others += 1;
+                if others == MAX_DRAWS {
                     return None;
                 }
                 continue;
@@ -280,16 +290,19 @@ impl Db {
         }
     }
 
-    /// Number of records that this worker lists, and not another worker or node, and of those that expire.
-    pub(super) fn listed(&self, guests: &Guests) -> (usize, usize) {
-        let (elsewhere, guest) = (self.census.elsewhere(), self.census.guests(guests));
-        let others = self.census.listed_by_others(guests);
-        let keys = elsewhere.keys + guest.keys + others.keys;
-        let expiring = elsewhere.expiring + guest.expiring + others.expiring;
+    /// Number of records that this worker counts, and not another worker or node, and of those that expire.
+    pub(super) fn counted(&self, guests: &Guests) -> (usize, usize) {
+        let elsewhere = self.census.elsewhere().plus(self.census.guests(guests));
+        let others = elsewhere.plus(self.census.counted_by_others(guests));
         (
-            self.len() - keys as usize,
-            self.deadlines.len() - expiring as usize,
+            self.len() - others.keys as usize,
+            self.deadlines.len() - others.expiring as usize,
         )
+    }
+
+    /// Number of listed records.
+    pub(super) fn listed(&self, listing: Listing, guests: &Guests) -> usize {
+        self.census.listed(self.len(), listing, guests)
     }
 
     /// Whether another node decides on a record's removal.
@@ -298,14 +311,10 @@ impl Db {
         env.guests.decide_on(&self.records, handle)
     }
 
-    /// Whether a record is listed elsewhere: by another worker, or by the node that answers for its slot.
-    pub(super) fn is_unlisted(&self, handle: u32, env: &Env) -> bool {
-        self.is_guest(handle, env) || self.lists_not(self.records.key(handle), env)
-    }
-
-    /// The same of a key, whatever it has.
-    pub(super) fn lists_not(&self, key: &[u8], env: &Env) -> bool {
-        self.census.is_elsewhere(key) || env.guests.have(key)
+    /// Whether a record is not in a list.
+    pub(super) fn is_unlisted(&self, handle: u32, listing: Listing, env: &Env) -> bool {
+        let key = self.records.key(handle);
+        !self.census.lists(key, listing, &env.guests)
     }
 
     /// All present records and graves belong to the cut of a snapshot, up to whose horizon all nodes had received

@@ -6,8 +6,9 @@ use super::types::Key;
 use crate::changeset::Changeset;
 use crate::effect::Effect;
 use crate::keyspace::Resolve;
+use crate::placement::Owners;
 use crate::planted::{self, Planted};
-use rufous_base::Now;
+use rufous_base::{Now, WorkerId};
 use rufous_datatype::algebra::Tuning;
 use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::siblings::Pick;
@@ -20,10 +21,14 @@ use std::sync::Arc;
 pub trait Keying: Debug + Send + Sync {
     fn of(&self, key: &[u8]) -> Option<Keyed>;
 
-    /// Whether another worker counts and lists the key.
-    fn is_elsewhere(&self, key: &[u8]) -> bool {
-        let _ = key;
-        false
+    /// The workers of this node that have a replica of the key; `None` if it is strict.
+    fn owners(&self, key: &[u8]) -> Option<Owners> {
+        self.of(key).map(|_| Owners::ALONE)
+    }
+
+    /// This worker, and the number of workers.
+    fn place(&self) -> (WorkerId, usize) {
+        (WorkerId(0), 1)
     }
 
     /// What a plain read shows of a string with causal order that has several values.

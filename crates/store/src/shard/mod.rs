@@ -35,7 +35,8 @@
 //! - `classes`, `arena`, `compact`: size classes, pages of slots, and emptying pages
 //! - `segment`, `index`: from hash to record
 //! - `deadlines`: which records expire and when (`expiry`: in their order)
-//! - `census`: which records other workers and nodes count
+//! - `census`: how many records this worker counts, and lists to connections of each worker; `listing`: which keys a
+//!   list has
 //! - `recent`: recently written records, found without a lookup; prefetching
 //! - `walk`: the index in the order of hashes, and at random
 //! - `sample`: drawing records to be evicted
@@ -71,6 +72,7 @@ mod horizons;
 mod index;
 mod journal;
 mod lattice;
+mod listing;
 mod marks;
 pub mod merging;
 mod noted;
@@ -112,6 +114,7 @@ pub use graves::GraveKeys;
 pub use held::{Held, bring_back};
 pub use horizons::Horizons;
 pub use lattice::{CLOCKS_LEAD, Ended, Keyed, Keying, Lattice};
+pub use listing::{ListStep, Listing, Slots as ListedSlots};
 pub use marks::{Marks, NO_NODE};
 pub use merging::Replica;
 pub use observers::Observers;
@@ -384,7 +387,7 @@ impl Shard {
         self.data.env.garbage.push(garbage);
     }
 
-    /// Sets which keys of clients another worker counts, and recounts.
+    /// Sets which keys of clients are replicated, and where, for their counts and lists; and recounts.
     pub fn set_counted(&mut self, keying: Option<&Arc<dyn Keying>>) {
         for db in &mut self.data.dbs[..DATABASES] {
             db.census.set_keying(keying, keys(&db.records));

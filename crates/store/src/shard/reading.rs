@@ -4,6 +4,8 @@ use super::Shard;
 use super::books::Books;
 use super::causal::{self, note_read};
 use super::db::{Db, Range};
+use super::env::Env;
+use super::listing::{ListStep, Listing};
 use super::merging::{self, Replica, hidden_entry};
 use super::types::{Any, Entry, Item, Key, Value, Warm, WrongType};
 use crate::books::{BookId, name_of_entry};
@@ -153,29 +155,35 @@ impl Shard {
             count,
             now_ms: now.unix_ms(),
         };
-        self.data.dbs[db].scan(range, Db::is_guest, &mut self.data.env, f)
+        self.data.scan(db, range, f)
     }
 
-    /// Like [`Shard::scan`], of the keys that this worker lists.
+    /// Like [`Shard::scan`], of listed keys: `f` also gets their hashes. Every listed key with a hash from the cursor
+    /// up to the returned one was visited.
     pub fn scan_listed(
         &mut self,
-        db: usize,
-        cursor: u32,
-        count: usize,
+        step: ListStep,
         now: Now,
-        f: &mut dyn FnMut(Item<'_>),
+        f: &mut dyn FnMut(u32, Item<'_>),
     ) -> Option<u32> {
         let range = Range {
-            cursor,
-            count,
+            cursor: step.cursor,
+            count: step.count,
             now_ms: now.unix_ms(),
         };
-        self.data.dbs[db].scan(range, Db::is_unlisted, &mut self.data.env, f)
+        let leaves_out =
+            |db: &Db, handle: u32, env: &Env| db.is_unlisted(handle, step.listing, env);
+        self.data.dbs[step.db].scan(range, leaves_out, &mut self.data.env, f)
     }
 
-    /// A random key; all have the same probability.
-    pub fn random_key(&mut self, db: usize, now: Now, rng: &mut Rng) -> Option<Vec<u8>> {
-        let item = self.data.dbs[db].random(now.unix_ms(), rng, &mut self.data.env)?;
+    /// A random listed key; all have the same probability. `None` if there is none, or hardly any among others.
+    pub fn random_key(
+        &mut self,
+        (db, listing): (usize, Listing),
+        now: Now,
+        rng: &mut Rng,
+    ) -> Option<Vec<u8>> {
+        let item = self.data.dbs[db].random(listing, now.unix_ms(), rng, &mut self.data.env)?;
         Some(item.key.to_vec())
     }
 
@@ -193,20 +201,25 @@ impl Shard {
         self.data.dbs[db].deadlines.avg_ttl(now.unix_ms())
     }
 
-    /// Like [`Shard::len`], but of the keys that this worker lists, and not those that another worker or node lists.
-    pub fn listed_len(&self, db: usize) -> usize {
-        self.data.dbs[db].listed(&self.data.env.guests).0
+    /// Like [`Shard::len`], but of the keys that this worker counts for statistics, and not those that another worker
+    /// or node counts.
+    pub fn counted_len(&self, db: usize) -> usize {
+        self.data.dbs[db].counted(&self.data.env.guests).0
     }
 
-    /// Number of keys that this worker lists and that expire.
-    pub fn listed_expiring_len(&self, db: usize) -> usize {
-        self.data.dbs[db].listed(&self.data.env.guests).1
+    /// Number of keys that this worker counts and that expire.
+    pub fn counted_expiring_len(&self, db: usize) -> usize {
+        self.data.dbs[db].counted(&self.data.env.guests).1
     }
 
-    /// Like [`Shard::listed_len`], but including lattice keys that others list.
-    pub fn own_len(&self, db: usize) -> usize {
-        let db = &self.data.dbs[db];
-        db.len() - db.census.guests(&self.data.env.guests).keys as usize
+    /// False only if no key is listed; costs nothing.
+    pub fn may_list(&self, db: usize, listing: Listing) -> bool {
+        self.data.dbs[db].census.may_list(self.len(db), listing)
+    }
+
+    /// Number of listed keys, including expired ones that are not yet removed.
+    pub fn listed_len(&self, db: usize, listing: Listing) -> usize {
+        self.data.dbs[db].listed(listing, &self.data.env.guests)
     }
 
     /// Number of strict keys of a slot, or 0 if another node answers for it.
@@ -218,9 +231,12 @@ impl Shard {
         slots.map_or(0, |slots| slots.strict_in(slot))
     }
 
-    /// Whether a key exists and is listed by this worker.
-    pub fn lists(&mut self, db: usize, key: Key<'_>, now: Now) -> bool {
-        self.contains(db, key, now) && !self.data.dbs[db].lists_not(key.bytes, &self.data.env)
+    /// Whether a key exists and is listed.
+    pub fn lists(&mut self, (db, listing): (usize, Listing), key: Key<'_>, now: Now) -> bool {
+        self.contains(db, key, now) && {
+            let guests = &self.data.env.guests;
+            self.data.dbs[db].census.lists(key.bytes, listing, guests)
+        }
     }
 
     /// Like [`Shard::scan`], for one slot's keys: it examines `count` keys.

@@ -1,9 +1,11 @@
 //! What replies to clients of lattice keyspaces say.
 
 use super::act::Deed;
+use super::session::Noticed;
 use super::{Ask, Asked, Kind, Lattice, Thing, View};
 use crate::node::client::refusal;
 use rufous_resp::Reply;
+use std::collections::BTreeSet;
 
 fn thing(text: &[u8]) -> Result<Thing, String> {
     let digits = text.strip_prefix(b"m").unwrap_or(text);
@@ -48,7 +50,8 @@ impl Lattice {
                 Ask::Inside => self.written_inside(client, last),
                 _ => {}
             }
-            self.clients[client].ready &= !matches!(asked.ask, Ask::Ready | Ask::Look(_));
+            self.clients[client].ready &=
+                !matches!(asked.ask, Ask::Ready | Ask::Look(_) | Ask::List);
             return Ok(());
         }
         match asked.ask {
@@ -61,6 +64,7 @@ impl Lattice {
                 self.clients[client].ready = asked.got.iter().all(there);
             }
             Ask::Table | Ask::Rollback => {}
+            Ask::List => self.listed(client, last)?,
             Ask::Begin => self.begun(client, last)?,
             Ask::Inside => self.written_inside(client, last),
             Ask::Commit(act) => {
@@ -130,6 +134,37 @@ impl Lattice {
         };
         self.audit.remove(&(worker, key));
         self.seen.insert((worker, key), view);
+        Ok(())
+    }
+
+    /// All keys were listed: each once, and all whose elements the client has to be shown.
+    fn listed(&self, client: usize, reply: &Reply) -> Result<(), String> {
+        let all = match reply {
+            Reply::Array(all) => all,
+            Reply::Error(text) if text.starts_with(b"TRYAGAIN The keyspaces") => {
+                return Ok(());
+            }
+            other => return Err(format!("no list of keys: {other:?}")),
+        };
+        let mut names = BTreeSet::new();
+        for element in all {
+            let Reply::Bulk(name) = element else {
+                return Err(format!("no name: {element:?}"));
+            };
+            if !names.insert(&name[..]) {
+                let name = String::from_utf8_lossy(name);
+                return Err(format!("{name} is listed twice"));
+            }
+        }
+        let (db, view) = (self.clients[client].db, &View::default());
+        for key in (0..self.keys.len()).filter(|key| self.keys[*key].db == db) {
+            let kind = self.kind(key);
+            let is_plain = !kind.is_register() && kind != Kind::Sketch;
+            if is_plain && !names.contains(&self.keys[key].name[..]) {
+                self.is_lasting(Noticed { client, key, view }, |_| false)
+                    .map_err(|why| format!("not listed: {why}"))?;
+            }
+        }
         Ok(())
     }
 

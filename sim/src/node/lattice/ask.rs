@@ -61,10 +61,8 @@ impl Lattice {
         if !self.clients[client].ready {
             return self.begin(client, 4, bytes);
         }
-        let left = self.audit.iter().filter(|(at, _)| *at == worker);
-        let Some((_, key)) = left.copied().next() else {
-            return;
-        };
+        let mut left = self.audit.iter().filter(|(at, _)| *at == worker);
+        let Some(&(_, key)) = left.next() else { return };
         encode::request(bytes, &["SELECT", &self.keys[key].db.to_string()]);
         encode::request(bytes, &self.reading(key));
         self.clients[client].ask(Ask::Look(vec![key]), 2);
@@ -121,6 +119,10 @@ impl Lattice {
                 let pair = self.pairs(db).into_iter().find(of);
                 let pair = pair.unwrap_or([key, key]);
                 self.write_group(client, &pair, now_us, bytes);
+            }
+            53 => {
+                encode::request(bytes, &["KEYS", "*"]);
+                self.clients[client].ask(Ask::List, 1);
             }
             n if n < 55 || !self.may_write(client, key) => {
                 encode::request(bytes, &self.reading(key));

@@ -54,6 +54,8 @@ pub enum Ask {
     Act(usize),
     /// What is at these keys.
     Look(Vec<usize>),
+    /// All keys of its database.
+    List,
     /// An operation that no replica can do alone.
     Impossible,
     /// A change of the keyspaces, which may be refused.

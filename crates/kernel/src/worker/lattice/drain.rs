@@ -46,6 +46,11 @@ impl Drains {
         self.current.is_some()
     }
 
+    /// Whether a table was adopted, and replicas that it requires have yet to arrive.
+    pub(super) fn is_converting(&self) -> bool {
+        self.current.as_ref().is_some_and(|drain| drain.of.1)
+    }
+
     /// Whether changes of held keys are to be sent too.
     pub(super) fn is_open(&self) -> bool {
         self.current.as_ref().is_some_and(|drain| !drain.sent)

@@ -1,8 +1,9 @@
 //! The keyspaces as a shard sees them.
 
 use crate::keyspace::Resolve;
-use crate::placement::Placement;
+use crate::placement::{Owners, Placement};
 use crate::shard::{Keyed, Keying};
+use rufous_base::WorkerId;
 use rufous_datatype::object::Tag;
 
 /// The table, for one worker.
@@ -37,8 +38,12 @@ impl Keying for Keys {
         self.has_nodes || usize::from(replica) < self.workers
     }
 
-    fn is_elsewhere(&self, key: &[u8]) -> bool {
-        let is_lattice = self.placement.lattice(key).is_some();
-        is_lattice && !self.placement.is_primary(key)
+    #[inline]
+    fn owners(&self, key: &[u8]) -> Option<Owners> {
+        self.placement.lattice_owners(key)
+    }
+
+    fn place(&self) -> (WorkerId, usize) {
+        (self.placement.own(), self.placement.workers())
     }
 }

@@ -1,6 +1,7 @@
 //! DBSIZE: how many keys the selected database has.
 
 use crate::command::SessionCommand;
+use crate::front::listing::{self, Scope};
 use crate::front::session::Session;
 use rufous_base::Args;
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
@@ -26,9 +27,11 @@ pub static DBSIZE: SessionCommand = SessionCommand {
 
 fn run(session: &mut Session<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let db = usize::from(session.db()?);
-    session.ask_all(
+    let of = Scope::of(session).listing();
+    listing::ask_all(
+        session,
         reply,
-        move |local, _| local.len(db),
+        move |local, _| local.len(db, of),
         |_, counts, reply| reply.count(counts.into_iter().sum()),
     );
     Ok(())

@@ -4,11 +4,13 @@
 //! will stand in the reply, so that the worker that asked only joins them.
 
 use crate::command::SessionCommand;
+use crate::front::listing::{self, Scope};
 use crate::front::local::Local;
 use crate::front::session::Session;
 use rufous_base::{Args, Now};
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
 use rufous_datatype::glob::Glob;
+use rufous_kernel::shard::{ListStep, Listing};
 use rufous_resp::encode;
 
 pub static KEYS: SessionCommand = SessionCommand {
@@ -35,14 +37,16 @@ const STEP: usize = 1024;
 
 fn run(session: &mut Session<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let db = usize::from(session.db()?);
+    let of = (db, Scope::of(session).listing());
     let glob = Glob::new(args.get(1), false);
     if let Some(name) = glob.as_exact() {
-        exact(session, reply, db, name.to_vec());
+        exact(session, reply, of, name.to_vec());
         return Ok(());
     }
-    session.ask_all(
+    listing::ask_all(
+        session,
         reply,
-        move |local, now| matches(local, now, db, &glob),
+        move |local, now| matches(local, now, of, &glob),
         |_, parts, reply| {
             reply.array(parts.iter().map(|part| part.count).sum());
             for part in &parts {
@@ -60,14 +64,20 @@ struct Part {
     encoded: Vec<u8>,
 }
 
-fn matches(local: &mut Local<'_>, now: Now, db: usize, glob: &Glob) -> Part {
+fn matches(local: &mut Local<'_>, now: Now, (db, listing): (usize, Listing), glob: &Glob) -> Part {
     let mut part = Part {
         count: 0,
         encoded: Vec::new(),
     };
-    let mut cursor = Some(0);
-    while let Some(from) = cursor {
-        cursor = local.scan((db, from), STEP, now, &mut |item| {
+    let mut next = Some(0).filter(|_| local.may_list(db, listing));
+    while let Some(cursor) = next {
+        let step = ListStep {
+            db,
+            cursor,
+            count: STEP,
+            listing,
+        };
+        next = local.scan(step, now, &mut |_, item| {
             if glob.is_all() || glob.matches(item.key) {
                 part.count += 1;
                 encode::bulk(&mut part.encoded, item.key);
@@ -77,14 +87,15 @@ fn matches(local: &mut Local<'_>, now: Now, db: usize, glob: &Glob) -> Part {
     part
 }
 
-/// A pattern that only one key can match: who would list it is asked for it.
-fn exact(session: &mut Session<'_>, reply: &mut Reply<'_>, db: usize, name: Vec<u8>) {
-    let owner = session.local.primary(&name);
+/// A pattern that only one key can match: the worker that would list it is asked for it.
+fn exact(session: &mut Session<'_>, reply: &mut Reply<'_>, of: (usize, Listing), name: Vec<u8>) {
+    let owner = session.local.owner(&name);
     let asked = name.clone();
-    session.ask_one(
+    listing::ask_one(
+        session,
         reply,
         owner,
-        move |local, now| local.lists(db, &asked, now),
+        move |local, now| local.lists(of, &asked, now),
         move |_, present, reply| {
             reply.array(usize::from(present));
             if present {

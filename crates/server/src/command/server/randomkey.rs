@@ -4,6 +4,7 @@
 //! one is drawn with the numbers as weights.
 
 use crate::command::SessionCommand;
+use crate::front::listing::{self, Scope};
 use crate::front::session::Session;
 use rufous_base::Args;
 use rufous_command::{Failure, Flags, Group, Keys, Reply, Spec};
@@ -25,9 +26,11 @@ pub static RANDOMKEY: SessionCommand = SessionCommand {
 
 fn run(session: &mut Session<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let db = usize::from(session.db()?);
-    session.ask_all(
+    let of = Scope::of(session).listing();
+    listing::ask_all(
+        session,
         reply,
-        move |local, now| local.random_key(db, now),
+        move |local, now| local.random_key(db, of, now),
         |local, drawn, reply| {
             let drawn: Vec<_> = drawn
                 .into_iter()

@@ -1,5 +1,6 @@
 //! Running a transaction's commands, in one step or in several.
 
+use super::super::listing::{self, Scope};
 use super::super::local::Local;
 use super::super::session::Session;
 use super::super::{Front, Message};
@@ -456,9 +457,11 @@ impl Front {
             pending: false,
             exec: Some(exec),
         };
-        session.ask_all(
+        let of = Scope::of(&mut session).listing();
+        listing::ask_all(
+            &mut session,
             &mut Reply::new(out, header.resp3),
-            move |front, _| from.map_or(0, |db| front.len(usize::from(db))),
+            move |local, _| from.map_or(0, |db| local.len(usize::from(db), of)),
             move |_, counts, reply| reply.integer(counts.iter().sum::<usize>() as i64 + more),
         );
         !session.pending

@@ -39,11 +39,11 @@ fn deadlines_and_counts_follow_the_records() {
         }
         db.check(|bytes| key(bytes).hash);
     }
-    let (keys, expiring) = db.listed(&Guests::default());
+    let (keys, expiring) = db.counted(&Guests::default());
     assert_eq!((keys, expiring), (db.len(), db.deadlines.len()));
     let mut guests = Guests::default();
     guests.invite_all();
-    assert_eq!(db.listed(&guests), (0, 0));
+    assert_eq!(db.counted(&guests), (0, 0));
     let empty = db.of_nothing(4);
     assert!(empty.is_void() && empty.charged() == 0 && empty.number == 4);
     empty.check(|bytes| key(bytes).hash);

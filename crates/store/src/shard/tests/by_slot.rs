@@ -32,7 +32,7 @@ fn copies_are_not_counted_with_what_is_answered_for() {
     let (a, b) = (slot_of(b"a"), slot_of(b"b"));
     let counted = |shard: &Shard| {
         shard.check();
-        (shard.listed_len(0), shard.listed_expiring_len(0))
+        (shard.counted_len(0), shard.counted_expiring_len(0))
     };
     assert_eq!(counted(&shard), (0, 0));
     shard.set_guest(b, false);

@@ -210,7 +210,7 @@ fn replay_neither_expires_nor_believes_everything() {
     assert_eq!(shard.apply(&set), Ok(()));
     assert_eq!(shard.apply(&set), Ok(()));
     assert!(shard.take_garbage().is_empty(), "it drops what it replaces");
-    assert_eq!((shard.len(0), shard.listed_expiring_len(0)), (1, 1));
+    assert_eq!((shard.len(0), shard.counted_expiring_len(0)), (1, 1));
     let far = Effect::Write {
         db,
         key,

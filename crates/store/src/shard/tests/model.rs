@@ -1,7 +1,7 @@
 //! Random operations on a shard and on a model made of the standard library's maps: the replies have to agree, and
 //! every invariant has to hold.
 
-use crate::shard::{ExpirySetting, Key, NewValue, Policy, Shard, Value, record};
+use crate::shard::{ExpirySetting, Key, Listing, NewValue, Policy, Shard, Value, record};
 use proptest::prelude::*;
 use rufous_base::Now;
 use rufous_base::rng::Rng;
@@ -417,7 +417,8 @@ impl Pair {
 
     fn random(&mut self, seed: u64) {
         let now = self.now();
-        let key = self.shard.random_key(self.db, now, &mut Rng::new(seed));
+        let of = (self.db, Listing::STRICT);
+        let key = self.shard.random_key(of, now, &mut Rng::new(seed));
         match key {
             Some(name) => assert!(self.live(&name).is_some()),
             None => {
@@ -450,7 +451,7 @@ impl Pair {
             assert_eq!(seen, self.model[db]);
             assert_eq!(self.shard.len(db), seen.len());
             let expiring = seen.values().filter(|i| i.expire_at.is_some()).count();
-            assert_eq!(self.shard.listed_expiring_len(db), expiring);
+            assert_eq!(self.shard.counted_expiring_len(db), expiring);
         }
         self.shard.check();
     }

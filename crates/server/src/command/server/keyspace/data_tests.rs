@@ -152,7 +152,9 @@ fn each_key_counts_once_however_many_replicas_it_has() {
                 let there = listed(&mut rig, client);
                 // Expired ones count until somebody meets them, and `KEYS` does.
                 let (again, ..) = numbers(&mut rig, client);
-                assert_eq!((again, info), (there, keys), "{workers} {threads}");
+                assert_eq!(again, there, "{workers} {threads}");
+                // `INFO` counts keys at their primaries, which have yet to receive some at first.
+                assert!(info == keys || now == 0, "{workers} {threads}");
                 if now == 2_000 {
                     assert_eq!((keys, expires), expected, "{workers} {threads}");
                 }

@@ -15,6 +15,8 @@ pub mod change;
 mod clock_tests;
 #[cfg(test)]
 mod data_tests;
+#[cfg(test)]
+mod listing_tests;
 pub mod show;
 #[cfg(test)]
 mod stale_tests;

@@ -162,3 +162,51 @@ fn who_watches_a_key_that_becomes_a_lattice_key_is_not_let_through() {
         }
     }
 }
+
+/// While a table is adopted by one worker after another, lists have all keys that stay, or are refused.
+#[test]
+fn no_key_is_missing_from_a_list_while_keyspaces_change() {
+    let mut refused = 0;
+    for seed in 0..90 {
+        let mut rng = Rng::new(seed);
+        let mut rig = Rig::new(3);
+        for n in 0..12 {
+            rig.run(&format!("SET cart:{n} v"));
+        }
+        let carts = "KEYSPACE CREATE carts PREFIX cart: REGIME lattice THREADS";
+        let changes = [
+            format!("{carts} all"),
+            format!("{carts} 2"),
+            "KEYSPACE DROP carts".into(),
+        ];
+        let change = &changes[seed as usize % 3];
+        if seed % 3 == 2 {
+            rig.run(&format!(
+                "{carts} {}",
+                if rng.below(2) == 0 { "all" } else { "1" }
+            ));
+        }
+        let (far, near) = (rig.connect(2), rig.connect(0));
+        send(&mut rig, near, change);
+        for _ in 0..rng.below(8) {
+            rig.deliver_any(&mut rng);
+        }
+        let lists = [
+            ("DBSIZE", ":12\r\n"),
+            ("KEYS cart:5", "*1\r\n"),
+            ("KEYS *", "*12\r\n"),
+        ];
+        let (request, shown) = lists[rng.below(3) as usize];
+        send(&mut rig, far, request);
+        while rig.deliver_any(&mut rng) {}
+        rig.advance_ms(1_000);
+        assert_eq!(rig.take(near), "+OK\r\n");
+        let reply = rig.take(far);
+        if reply.starts_with("-TRYAGAIN The keyspaces") {
+            refused += 1;
+        } else {
+            assert!(reply.starts_with(shown), "{seed} {request}: {reply}");
+        }
+    }
+    assert!((1..90).contains(&refused), "{refused}");
+}
