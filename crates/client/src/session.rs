@@ -234,9 +234,10 @@ impl Session {
     pub fn resume(&mut self, token: impl ToArg) {
         let token = token.to_arg();
         (self.at, self.has_gap) = (None, false);
-        self.seen = match token.is_empty() {
-            true => Seen::Nothing,
-            false => Seen::Token(token),
+        self.seen = if token.is_empty() {
+            Seen::Nothing
+        } else {
+            Seen::Token(token)
         };
     }
 

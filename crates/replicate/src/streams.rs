@@ -85,9 +85,12 @@ impl<'a> Streams<'a> {
         let is_cut = keyspace.is_cut();
         let (own, newest) = (self.replica, self.newest);
         let writer = self.all.entry((first, spread, is_cut));
-        Some(writer.or_insert_with(|| match is_cut {
-            false => Writer::new(own, flushes, newest),
-            true => Writer::ordered(own, flushes, newest, after),
+        Some(writer.or_insert_with(|| {
+            if is_cut {
+                Writer::ordered(own, flushes, newest, after)
+            } else {
+                Writer::new(own, flushes, newest)
+            }
         }))
     }
 

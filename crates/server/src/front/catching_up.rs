@@ -144,37 +144,34 @@ pub(super) fn on_step(front: &mut Front, now: Now, stops: bool, fx: &mut Effects
     }
 }
 
-impl Session<'_> {
-    /// Asks the workers of all replicas that the connection uses; the reply is made of their answers. Each waits for up to
-    /// `timeout_us`.
-    pub(crate) fn catch_up(
-        &mut self,
-        wanted: Wanted,
-        timeout_us: u64,
-        finish: impl FnOnce(&mut Local<'_>, Vec<Found>, &mut Reply<'_>) + Send + 'static,
-    ) {
-        let front = &self.local.front;
-        let placement = front.kernel.placement();
-        let count = placement.workers();
-        let uses_others = placement.any_lattice(|of| of.spread(count) < count);
-        let all = (0..count).map(|worker| WorkerId(worker as u16));
-        let own = front.id();
-        let workers: Vec<_> = all.filter(|w| uses_others || *w == own).collect();
-        let seq = match self.connection() {
-            Ok(connection) => connection.replies.next_seq(),
-            Err(_) => return,
-        };
-        let Some(gather) = self.expect(workers.len(), None, finish) else {
-            return;
-        };
-        let conn = self.conn;
-        self.local.front.catching_up.queued.push(Queued {
-            conn,
-            seq,
-            gather,
-            workers,
-            wanted,
-            timeout_us,
-        });
-    }
+/// Asks the workers of all replicas that the connection uses; the reply is made of their answers. Each waits for up to
+/// `timeout_us`.
+pub(crate) fn ask(
+    session: &mut Session<'_>,
+    (wanted, timeout_us): (Wanted, u64),
+    finish: impl FnOnce(&mut Local<'_>, Vec<Found>, &mut Reply<'_>) + Send + 'static,
+) {
+    let front = &session.local.front;
+    let placement = front.kernel.placement();
+    let count = placement.workers();
+    let uses_others = placement.any_lattice(|of| of.spread(count) < count);
+    let all = (0..count).map(|worker| WorkerId(worker as u16));
+    let own = front.id();
+    let workers: Vec<_> = all.filter(|w| uses_others || *w == own).collect();
+    let Ok(connection) = session.connection() else {
+        return;
+    };
+    let seq = connection.replies.next_seq();
+    let Some(gather) = Session::expect(session, workers.len(), None, finish) else {
+        return;
+    };
+    let conn = session.conn;
+    session.local.front.catching_up.queued.push(Queued {
+        conn,
+        seq,
+        gather,
+        workers,
+        wanted,
+        timeout_us,
+    });
 }

@@ -92,13 +92,13 @@ impl Space {
             "pram+writes-follow-reads",
             "causal",
         ];
-        match ORDERED.contains(&self.level) {
-            true => Self {
-                threads: 0,
-                cut: true,
-                ..self
-            },
-            false => self,
+        if !ORDERED.contains(&self.level) {
+            return self;
+        }
+        Self {
+            threads: 0,
+            cut: true,
+            ..self
         }
     }
 }

@@ -5,7 +5,7 @@ mod tests;
 mod token;
 
 use crate::command::{SessionCommand, help};
-use crate::front::catching_up::{Found, Wanted};
+use crate::front::catching_up::{self, Found, Wanted};
 use crate::front::local::Local;
 use crate::front::session::Session;
 use rufous_base::Args;
@@ -86,7 +86,8 @@ fn token(session: &mut Session<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result
         return Err(Failure::SYNTAX);
     }
     let realm = Realm::of(session.local.shared());
-    session.catch_up(Wanted::Seen, timeout_ms * 1000, move |_, found, reply| {
+    let wanted = (Wanted::Seen, timeout_ms * 1000);
+    catching_up::ask(session, wanted, move |_, found, reply| {
         let mut all = Vec::new();
         for found in found {
             match found {
@@ -114,7 +115,8 @@ fn resume(session: &mut Session<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Resul
         Failure::from("ERR the token is not one of this cluster: give what SESSION TOKEN replied")
     })?;
     let seen = Wanted::Here(Arc::new(Vector::joined(all)));
-    session.catch_up(seen, timeout_ms * 1000, move |local, found, reply| {
+    let wanted = (seen, timeout_ms * 1000);
+    catching_up::ask(session, wanted, move |local, found, reply| {
         answer(local, &found, timeout_ms, reply);
     });
     Ok(())
