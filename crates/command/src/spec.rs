@@ -338,6 +338,9 @@ impl Flags {
     pub const TIMEOUT_FIRST: Flags = Flags(1 << 40);
     /// It may change how later requests of the connection find their keys.
     pub const DOOR: Flags = Flags(1 << 41);
+    /// Asks other workers what they have, and so runs when all earlier requests of its connection are answered: these may
+    /// still be on their way there.
+    pub const AFTER_OTHERS: Flags = Flags(1 << 42);
 
     pub const fn or(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)

@@ -14,6 +14,7 @@ use rufous_server::front::{Front, Message};
 use rufous_server::tls::{self, Certificates, TlsError};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -89,6 +90,9 @@ impl Node {
         let joining = joining.transpose()?;
         let mut shared = Shared::new(config.workers, seed, run_id, started, config.port);
         shared.cluster = joining.as_ref().map(|joining| Arc::clone(&joining.cluster));
+        if let Some(Ok(metadata)) = folder.as_ref().map(|folder| folder.path().metadata()) {
+            shared.files = metadata.ino();
+        }
         let shared = Arc::new(shared);
         if folder.is_some() || !config.keyspaces.is_empty() {
             shared.loading.begin(config.workers);

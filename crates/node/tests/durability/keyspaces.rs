@@ -178,9 +178,12 @@ fn concurrent_values_and_tokens_outlive_kills() {
         b.words(&format!("INCR note:n{n}")).int();
     }
     // Also what the other worker had not heard of yet.
+    let session = a.words("SESSION TOKEN").bulk();
     node.kill();
     let node = Node::start(&dir, always);
     for mut client in at_each_worker(&node) {
+        let request: [&[u8]; 3] = [b"SESSION", b"RESUME", &session];
+        assert_eq!(client.run(&request), ok());
         let all = client.words("CAUSAL.GET note:1").array();
         let mut values: Vec<_> = all[1..].iter().map(|value| value.clone().bulk()).collect();
         values.sort();

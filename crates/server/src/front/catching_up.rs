@@ -1,14 +1,14 @@
 //! Sessions that go on elsewhere: what a session has seen at this node (`SESSION TOKEN`), and requests that wait until this node
 //! has received what one has seen at another connection (`SESSION RESUME`).
 //!
-//! The worker of the connection waits until all earlier requests of that are answered, and then asks the workers of the replicas
-//! that the connection uses: itself, and all others where a keyspace has fewer replicas than there are workers. Each answers when it
-//! has what was asked for, or when the time is over.
+//! The worker of the connection asks the workers of the replicas that the connection uses: itself, and all others where a keyspace
+//! has fewer replicas than there are workers. Each answers when it has what was asked for, or when the time is over. By then all
+//! earlier requests of the connection are answered ([`rufous_command::Flags::AFTER_OTHERS`]).
 
 use super::local::Local;
 use super::session::Session;
 use super::{Front, Message};
-use rufous_base::{ConnId, Effects, Now, WorkerId};
+use rufous_base::{Effects, Now, WorkerId};
 use rufous_command::{DataCommands, Reply};
 use rufous_kernel::Worker;
 use rufous_kernel::replicate::vector::Vector;
@@ -34,17 +34,6 @@ pub(crate) enum Found {
     },
     /// It had not in time: what was lacking.
     Lacks(Lack),
-}
-
-/// A request that earlier ones of its connection go before.
-#[derive(Debug)]
-struct Queued {
-    conn: ConnId,
-    seq: u32,
-    gather: u64,
-    workers: Vec<WorkerId>,
-    wanted: Wanted,
-    timeout_us: u64,
 }
 
 /// The worker and the question that an answer goes to.
@@ -79,17 +68,16 @@ impl Waiting {
     }
 }
 
-/// The requests and questions of this worker.
+/// The questions to this worker.
 #[derive(Debug, Default)]
 pub(crate) struct CatchingUp {
-    queued: Vec<Queued>,
     waiting: Vec<Waiting>,
 }
 
 impl CatchingUp {
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
-        self.queued.is_empty() && self.waiting.is_empty()
+        self.waiting.is_empty()
     }
 
     pub(super) fn wake_us(&self) -> Option<u64> {
@@ -107,28 +95,9 @@ impl CatchingUp {
     }
 }
 
-/// At the end of a step: asks for what is due, and answers what can be answered.
+/// At the end of a step: answers what can be answered.
 pub(super) fn on_step(front: &mut Front, now: Now, stops: bool, fx: &mut Effects<Message>) {
     let own = front.id();
-    for queued in std::mem::take(&mut front.catching_up.queued) {
-        let Queued { conn, seq, .. } = queued;
-        let connection = front.connections.get(conn);
-        if connection.is_some_and(|connection| !connection.replies.is_next(seq)) {
-            front.catching_up.queued.push(queued);
-            continue;
-        }
-        let to = (own, queued.gather);
-        for worker in queued.workers {
-            let (wanted, timeout_us) = (queued.wanted.clone(), queued.timeout_us);
-            if worker == own {
-                front.catching_up.on_asked(now, to, wanted, timeout_us);
-            } else {
-                front.out.tell(worker, move |front, now| {
-                    front.catching_up.on_asked(now, to, wanted, timeout_us);
-                });
-            }
-        }
-    }
     for mut waiting in std::mem::take(&mut front.catching_up.waiting) {
         let Some(found) = waiting.find(now, stops, &mut front.kernel) else {
             waiting.waited = true;
@@ -158,20 +127,19 @@ pub(crate) fn ask(
     let all = (0..count).map(|worker| WorkerId(worker as u16));
     let own = front.id();
     let workers: Vec<_> = all.filter(|w| uses_others || *w == own).collect();
-    let Ok(connection) = session.connection() else {
-        return;
-    };
-    let seq = connection.replies.next_seq();
     let Some(gather) = Session::expect(session, workers.len(), None, finish) else {
         return;
     };
-    let conn = session.conn;
-    session.local.front.catching_up.queued.push(Queued {
-        conn,
-        seq,
-        gather,
-        workers,
-        wanted,
-        timeout_us,
-    });
+    let (now, to) = (session.now, (own, gather));
+    for worker in workers {
+        let wanted = wanted.clone();
+        let front = &mut *session.local.front;
+        if worker == own {
+            front.catching_up.on_asked(now, to, wanted, timeout_us);
+        } else {
+            front.out.tell(worker, move |front, now| {
+                front.catching_up.on_asked(now, to, wanted, timeout_us);
+            });
+        }
+    }
 }

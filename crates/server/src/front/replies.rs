@@ -210,11 +210,6 @@ impl Replies {
         self.first_seq.wrapping_add(self.slots.len() as u32)
     }
 
-    /// Whether all requests before this one are answered.
-    pub(super) fn is_next(&self, seq: u32) -> bool {
-        self.first_seq == seq
-    }
-
     /// Replies that are pending, or wait for pending ones.
     pub fn len(&self) -> usize {
         self.slots.len()

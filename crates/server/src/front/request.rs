@@ -1,6 +1,6 @@
 //! One request: whether it runs now and here, and where its reply goes.
 
-use super::connection::Suspended;
+use super::connection::{Connection, Suspended};
 use super::local::Local;
 use super::lookahead::{ParsedKey, What};
 use super::session::Session;
@@ -14,6 +14,12 @@ use rufous_kernel::{Header, Submitted};
 use std::borrow::Cow;
 
 const NO_AUTH: Failure = Failure(Cow::Borrowed("NOAUTH Authentication required."));
+
+/// Whether a command waits for the replies to earlier requests of its connection.
+#[inline]
+fn is_behind(spec: &Spec, connection: &Connection) -> bool {
+    !connection.replies.is_empty() && spec.flags.has(Flags::AFTER_OTHERS)
+}
 
 impl Front {
     pub(super) fn run_request(
@@ -45,7 +51,8 @@ impl Front {
         let may_wait = guesses
             || way != Way::Here
             || self.pause.is_active()
-            || apart::may_overtake(spec, connection);
+            || apart::may_overtake(spec, connection)
+            || is_behind(spec, connection);
         let connection = match may_wait {
             false => connection,
             true => {
@@ -293,6 +300,9 @@ impl Front {
         let connection = self.connections.get(request.conn)?;
         if self.pause.holds(connection, spec) {
             return Some(Suspended::Paused);
+        }
+        if is_behind(spec, connection) {
+            return Some(Suspended::Barrier);
         }
         let held = way::why_waits(now, way, connection, &mut self.peers.forwarding);
         held.or_else(|| {

@@ -23,6 +23,8 @@ use crate::config::Config;
 pub struct Shared {
     pub workers: usize,
     pub hash_seed: u64,
+    /// Of the node's files: the same after a restart. Without files another one each time.
+    pub files: u64,
     /// Forty hexadecimal digits that differ at every start.
     pub run_id: String,
     pub started_unix_us: u64,
@@ -69,6 +71,7 @@ impl Shared {
         Self {
             workers,
             hash_seed,
+            files: hash_seed,
             run_id,
             started_unix_us,
             port,

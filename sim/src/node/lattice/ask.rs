@@ -105,7 +105,8 @@ impl Lattice {
             22..30 => {
                 let other = |key: &&usize| self.keys[**key].kind != Kind::Note;
                 let others: Vec<_> = keys.iter().filter(other).copied().collect();
-                let several: Vec<_> = (0..3).map(|_| *random.pick(&others)).collect();
+                let count = if others.is_empty() { 0 } else { 3 };
+                let several: Vec<_> = (0..count).map(|_| *random.pick(&others)).collect();
                 encode::request(bytes, &["MULTI"]);
                 for key in &several {
                     encode::request(bytes, &self.reading(*key));

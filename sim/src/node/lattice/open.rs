@@ -186,6 +186,9 @@ impl Lattice {
     fn plan_kept(&mut self, client: usize, keys: &[usize], open: &mut Open) {
         let fits = |key: &&usize| self.keys[**key].kind.fits_transactions();
         let fitting: Vec<_> = keys.iter().copied().filter(|key| fits(&key)).collect();
+        if fitting.is_empty() {
+            return;
+        }
         let random = &mut self.clients[client].random;
         // Few keys, so that they are read again.
         let some: Vec<_> = (0..2).map(|_| *random.pick(&fitting)).collect();

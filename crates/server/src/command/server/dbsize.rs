@@ -17,6 +17,7 @@ pub static DBSIZE: SessionCommand = SessionCommand {
         flags: Flags::READONLY
             .or(Flags::FAST)
             .or(Flags::ALL_KEYS)
+            .or(Flags::AFTER_OTHERS)
             .or(Flags::SUM)
             .or(Flags::QUEUED_COUNTS),
         keys: Keys::None,

@@ -24,6 +24,7 @@ pub static KEYS: SessionCommand = SessionCommand {
         flags: Flags::READONLY
             .or(Flags::SLOW)
             .or(Flags::ALL_KEYS)
+            .or(Flags::AFTER_OTHERS)
             .or(Flags::LIST)
             .or(Flags::DANGEROUS),
         keys: Keys::None,

@@ -17,7 +17,10 @@ pub static RANDOMKEY: SessionCommand = SessionCommand {
         group: Group::Generic,
         complexity: "O(1)",
         arity: 1,
-        flags: Flags::READONLY.or(Flags::ALL_KEYS).or(Flags::ANY),
+        flags: Flags::READONLY
+            .or(Flags::ALL_KEYS)
+            .or(Flags::AFTER_OTHERS)
+            .or(Flags::ANY),
         keys: Keys::None,
         syntax: "",
     },

@@ -36,7 +36,10 @@ pub static SCAN: SessionCommand = SessionCommand {
         group: Group::Generic,
         complexity: "O(1) for every call, O(N) for a whole pass over N keys",
         arity: -2,
-        flags: Flags::READONLY.or(Flags::ALL_KEYS).or(Flags::WALK),
+        flags: Flags::READONLY
+            .or(Flags::ALL_KEYS)
+            .or(Flags::AFTER_OTHERS)
+            .or(Flags::WALK),
         keys: Keys::None,
         syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
     },

@@ -28,7 +28,10 @@ const fn spec(name: &'static str, arity: i32, summary: &'static str) -> Spec {
         group: Group::Connection,
         complexity: "O(N) where N is the number of workers of all nodes",
         arity,
-        flags: Flags::FAST.or(Flags::NOSCRIPT).or(Flags::NO_MULTI),
+        flags: Flags::FAST
+            .or(Flags::NOSCRIPT)
+            .or(Flags::NO_MULTI)
+            .or(Flags::AFTER_OTHERS),
         keys: Keys::None,
         syntax: "",
     }

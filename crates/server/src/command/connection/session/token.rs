@@ -18,7 +18,7 @@ impl Realm {
     pub(super) fn of(shared: &Shared) -> Self {
         match &shared.cluster {
             Some(cluster) => Self::named(b'c', cluster.settings.name.as_bytes()),
-            None => Self::named(b'n', &shared.hash_seed.to_be_bytes()),
+            None => Self::named(b'n', &shared.files.to_be_bytes()),
         }
     }
 
