@@ -443,7 +443,8 @@ impl Lattice {
                     !matches!(kind, Kind::Group | Kind::Note | Kind::Pair) && !alone
                 };
                 let any: Vec<_> = keys.iter().filter(any).copied().collect();
-                let some: Vec<_> = (0..3).map(|_| *random.pick(&any)).collect();
+                let count = if any.is_empty() { 0 } else { 3 };
+                let some: Vec<_> = (0..count).map(|_| *random.pick(&any)).collect();
                 self.write_together(client, &some, now_us, bytes);
             }
         }
