@@ -69,8 +69,11 @@ pub fn find(nodes: Nodes<'_>, cursor: u64) -> Option<(Step, u64)> {
     }
     let wanted = named.unwrap_or(NodeNo(0));
     let mut from = nodes.all.range(wanted..);
-    let at = *from.next()?;
     let own_lattice = nodes.own.filter(|_| nodes.has_lattice);
+    let Some(&at) = from.next() else {
+        // The last node has left, or has no slots here that it had there.
+        return own_lattice.and_then(|own| find_lattice(nodes, Some(own), 0));
+    };
     let next = match (from.next(), own_lattice) {
         (Some(no), _) => Next::Strict(*no),
         (None, Some(no)) => Next::Lattice(no),
@@ -182,6 +185,7 @@ mod tests {
             (lattice_of(NodeNo(5)) | 70, (end(5), place(70))),
             // It has left.
             (lattice_of(NodeNo(4)) | 70, (end(3), place(0))),
+            (cursor_of(NodeNo(6), 9), (end(3), place(0))),
             (OF_LATTICE_IN_ALL << 32 | 70, (end(3), place(70))),
         ] {
             assert_eq!(find(nodes, cursor), Some(found), "{cursor:x}");

@@ -9,6 +9,7 @@ use rufous_coordinator::meeting::Meeting;
 use rufous_resp::reply::Reply;
 use rufous_server::config::Config;
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 /// Nodes that exchange nothing for some seconds: what one shows at once is its own.
 // slow
@@ -92,18 +93,30 @@ fn continued_at_the_other_node(nodes: &mut [Node], all: &BTreeSet<String>) {
     }
 }
 
-/// Clients that know the cluster ask each node: together they list each key once.
+/// Clients that know the cluster ask each node: together they list each key once, when the workers of their connections
+/// have received all.
 fn redirected_clients(nodes: &[Node], all: &BTreeSet<String>) {
-    let (mut count, mut seen) = (0, Vec::new());
-    for node in nodes {
-        let size = ask(node.door(), "DBSIZE");
-        let size: usize = size.trim_matches([':', '\r', '\n']).parse().expect(&size);
-        let keys = ask(node.door(), "KEYS *");
-        let names: Vec<_> = keys.split("\r\n").skip(2).step_by(2).collect();
-        assert_eq!(names.len(), size);
-        count += size;
-        seen.extend(names.into_iter().map(str::to_owned));
+    let begun = Instant::now();
+    loop {
+        let mut seen: Vec<String> = Vec::new();
+        for node in nodes {
+            let keys = ask(node.door(), "KEYS *");
+            seen.extend(keys.split("\r\n").skip(2).step_by(2).map(str::to_owned));
+        }
+        let listed: BTreeSet<_> = seen.iter().cloned().collect();
+        assert_eq!(listed.len(), seen.len(), "each once");
+        if listed == *all {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{listed:?}");
     }
-    assert_eq!(count, all.len());
-    assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), *all);
+    // Likewise of all of their connections, some later.
+    let size = |node: &Node| {
+        let size = ask(node.door(), "DBSIZE");
+        let size = size.trim_matches([':', '\r', '\n']).parse::<usize>();
+        size.expect("a number")
+    };
+    while nodes.iter().map(size).sum::<usize>() != all.len() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the sum");
+    }
 }
