@@ -58,6 +58,12 @@ pub struct Node {
     folder: Option<DirLock>,
 }
 
+/// What tells the files in a folder from those in others, also after a restart.
+fn files_in(folder: Option<&DirLock>) -> Option<u64> {
+    let metadata = folder?.path().metadata().ok()?;
+    Some(metadata.ino())
+}
+
 impl Node {
     /// Starts listening and serving. With port 0 the system chooses one; with
     /// neither addresses nor a Unix socket only [`Node::connect`] reaches the node.
@@ -90,9 +96,7 @@ impl Node {
         let joining = joining.transpose()?;
         let mut shared = Shared::new(config.workers, seed, run_id, started, config.port);
         shared.cluster = joining.as_ref().map(|joining| Arc::clone(&joining.cluster));
-        if let Some(Ok(metadata)) = folder.as_ref().map(|folder| folder.path().metadata()) {
-            shared.files = metadata.ino();
-        }
+        shared.files = files_in(folder.as_ref()).unwrap_or(seed);
         let shared = Arc::new(shared);
         if folder.is_some() || !config.keyspaces.is_empty() {
             shared.loading.begin(config.workers);

@@ -54,6 +54,12 @@ impl Random {
         &of[self.index(of.len())]
     }
 
+    /// So many of the values, each time any; none if there are none.
+    pub fn picks<T: Copy>(&mut self, of: &[T], count: usize) -> Vec<T> {
+        let count = if of.is_empty() { 0 } else { count };
+        (0..count).map(|_| *self.pick(of)).collect()
+    }
+
     /// One of the values, as often as its weight says.
     pub fn weighted<T: Copy>(&mut self, of: &[(u32, T)]) -> T {
         let total: u32 = of.iter().map(|(weight, _)| weight).sum();

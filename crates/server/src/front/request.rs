@@ -21,6 +21,12 @@ fn is_behind(spec: &Spec, connection: &Connection) -> bool {
     !connection.replies.is_empty() && spec.flags.has(Flags::AFTER_OTHERS)
 }
 
+/// Likewise, or may wait for them.
+#[inline]
+fn may_be_behind(spec: &Spec, connection: &Connection) -> bool {
+    apart::may_overtake(spec, connection) || is_behind(spec, connection)
+}
+
 impl Front {
     pub(super) fn run_request(
         &mut self,
@@ -51,8 +57,7 @@ impl Front {
         let may_wait = guesses
             || way != Way::Here
             || self.pause.is_active()
-            || apart::may_overtake(spec, connection)
-            || is_behind(spec, connection);
+            || may_be_behind(spec, connection);
         let connection = match may_wait {
             false => connection,
             true => {

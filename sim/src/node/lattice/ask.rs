@@ -105,8 +105,7 @@ impl Lattice {
             22..30 => {
                 let other = |key: &&usize| self.keys[**key].kind != Kind::Note;
                 let others: Vec<_> = keys.iter().filter(other).copied().collect();
-                let count = if others.is_empty() { 0 } else { 3 };
-                let several: Vec<_> = (0..count).map(|_| *random.pick(&others)).collect();
+                let several = random.picks(&others, 3);
                 encode::request(bytes, &["MULTI"]);
                 for key in &several {
                     encode::request(bytes, &self.reading(*key));
@@ -443,8 +442,7 @@ impl Lattice {
                     !matches!(kind, Kind::Group | Kind::Note | Kind::Pair) && !alone
                 };
                 let any: Vec<_> = keys.iter().filter(any).copied().collect();
-                let count = if any.is_empty() { 0 } else { 3 };
-                let some: Vec<_> = (0..count).map(|_| *random.pick(&any)).collect();
+                let some = random.picks(&any, 3);
                 self.write_together(client, &some, now_us, bytes);
             }
         }
