@@ -36,6 +36,10 @@ impl<P: Program> Worker<P> {
         if let Some(chains) = &mut self.chains {
             chains.on_mapping(mapping, own);
         }
+        let all = mapping.chains.ranges();
+        let of_node = all.filter(|(_, chain)| own.is_some() && chain.head() == own);
+        self.shard
+            .set_slots_of_node(of_node.flat_map(|(slots, _)| slots));
         self.take_up(now);
     }
 

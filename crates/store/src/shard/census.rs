@@ -12,6 +12,7 @@ use super::lattice::Keying;
 use super::listing::{Listing, Slots};
 use crate::placement::Owners;
 use rufous_base::WorkerId;
+use rufous_base::slot::slot_of;
 use std::sync::Arc;
 
 /// A number of records.
@@ -90,7 +91,8 @@ impl Census {
             return listing.has_strict && !guests.have(key);
         };
         listing.lattice.is_some_and(|(of, slots)| {
-            owners.serving(of) == self.own() && (slots == Slots::All || !guests.have(key))
+            let is_listed = slots == Slots::All || guests.are_of_node(slot_of(key));
+            is_listed && owners.serving(of) == self.own()
         })
     }
 
@@ -119,7 +121,7 @@ impl Census {
 
     fn served_in_own_slots(&self, of: WorkerId, guests: &Guests) -> usize {
         let is_listed =
-            |slot, owners: Owners| !guests.has(slot) && owners.serving(of) == self.own();
+            |slot, owners: Owners| guests.are_of_node(slot) && owners.serving(of) == self.own();
         self.lattice_in_slots(is_listed).keys as usize
     }
 
@@ -244,7 +246,7 @@ impl Census {
 mod tests {
     use super::super::lattice::Keyed;
     use super::*;
-    use rufous_base::slot::{slot_of, worker_of_slot};
+    use rufous_base::slot::worker_of_slot;
     use rufous_datatype::object::Tag;
     use std::collections::BTreeMap;
 
@@ -347,6 +349,7 @@ mod tests {
         guests.invite_all();
         assert_eq!(lists(of(0, Slots::All), &guests), 3);
         guests.set(slot_of(first), false);
+        guests.set_of_node([slot_of(first)].into_iter());
         for (worker, count) in [(0, 1), (1, 0), (2, 1)] {
             assert_eq!(lists(of(worker, Slots::Own), &guests), count);
         }

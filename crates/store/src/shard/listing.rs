@@ -7,7 +7,7 @@ use rufous_base::WorkerId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slots {
     All,
-    /// Those that this node answers for.
+    /// Those that workers of this node answer for.
     Own,
 }
 

@@ -400,6 +400,11 @@ impl Shard {
         self.data.count_slots();
     }
 
+    /// Sets for which slots workers of this node answer, by the mapping.
+    pub fn set_slots_of_node(&mut self, slots: impl Iterator<Item = u16>) {
+        self.data.env.guests.set_of_node(slots);
+    }
+
     /// Sets whether another node answers for a slot.
     pub fn set_guest(&mut self, slot: u16, is_guest: bool) {
         self.data.env.guests.set(slot, is_guest);
