@@ -210,3 +210,29 @@ fn no_key_is_missing_from_a_list_while_keyspaces_change() {
     }
     assert!((1..90).contains(&refused), "{refused}");
 }
+
+/// A write waits while the table is adopted. A list behind it in the pipeline does not overtake it.
+#[test]
+fn lists_have_the_writes_before_them_in_the_pipeline() {
+    let mut answered = 0;
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let mut rig = Rig::new(3);
+        let key = key_of(&rig, 1);
+        let (far, near) = (rig.connect(2), rig.connect(0));
+        let carts = "KEYSPACE CREATE carts PREFIX cart: REGIME lattice THREADS";
+        send(&mut rig, near, &format!("{carts} {}", 1 + rng.below(3)));
+        for _ in 0..rng.below(8) {
+            rig.deliver_any(&mut rng);
+        }
+        send(&mut rig, far, &format!("SADD {key} v"));
+        send(&mut rig, far, "DBSIZE");
+        while rig.deliver_any(&mut rng) {}
+        rig.advance_ms(1_000);
+        let reply = rig.take(far);
+        let is_refused = reply.contains("send it again");
+        assert!(reply == ":1\r\n:1\r\n" || is_refused, "{seed}: {reply}");
+        answered += usize::from(!is_refused);
+    }
+    assert!(answered > 0);
+}
