@@ -20,6 +20,15 @@ fn shapes() -> impl Iterator<Item = (usize, &'static str)> {
 fn carts(workers: usize, options: &str) -> (Rig, Vec<Client>) {
     let mut rig = Rig::new(workers);
     let create = "KEYSPACE CREATE carts PREFIX cart: REGIME lattice GOSSIP 20";
+    let has_order = options.contains("pram") || options.contains("causal");
+    let few = ["THREADS 1", "THREADS 2"].into_iter();
+    let options = few.fold(options.to_owned(), |options, few| {
+        if has_order {
+            options.replace(few, "THREADS all")
+        } else {
+            options
+        }
+    });
     rig.check(&format!("{create} {options}"), "+OK\r\n");
     let clients = (0..workers).map(|worker| rig.connect(worker)).collect();
     (rig, clients)
