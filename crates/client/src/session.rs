@@ -188,15 +188,16 @@ impl Session {
         if asks {
             cmd("SESSION").arg("TOKEN").encode(&mut bytes);
         }
-        let sent = held
-            .connection
-            .send(bytes, 1 + usize::from(asks), deadline.min(soon));
+        let sent = held.connection.send(bytes, 1 + usize::from(asks), soon);
         let Batch {
             mut values,
             failure,
         } = sent.await;
-        if asks && values.len() == 2 {
-            self.on_token(values.pop(), to);
+        match values.len() {
+            2 => self.on_token(values.pop(), to),
+            // The connection ended between the two: its reply is in no token.
+            1 if asks => (self.at, self.has_gap) = (Some(to.clone()), true),
+            _ => {}
         }
         match (failure, values.pop()) {
             (_, Some(value)) => value.check(),

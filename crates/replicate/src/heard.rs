@@ -68,6 +68,8 @@ struct Other {
     upto: u64,
     /// The date of its last epoch that was received.
     sent: u64,
+    /// The date of the last one that it has sent here itself: others send on changes with cuts alone.
+    reported: u64,
     /// Changes of its next epoch were merged.
     is_open: bool,
     /// Its least received time and its horizon, as reported.
@@ -230,6 +232,7 @@ impl Heard {
         };
         other.upto = other.upto.max(report.upto);
         other.sent = other.sent.max(report.sent);
+        other.reported = other.reported.max(report.sent);
         other.is_open = false;
         other.least = other.least.max(report.least);
         other.horizon = other.horizon.max(report.horizon);
@@ -358,18 +361,21 @@ impl Heard {
     }
 
     /// The replicas of which something that a session has seen was not received here. What its own log has, and what dropped nodes
-    /// had sent, is here.
-    pub fn lacks(&self, seen: &Vector) -> Vec<u16> {
-        let lacking = seen.dates().filter(|&(of, date)| !self.has(of, date));
+    /// had sent, is here. `cuts_alone`: all keyspaces have cuts, so that what others have sent on is all that there was.
+    pub fn lacks(&self, seen: &Vector, cuts_alone: bool) -> Vec<u16> {
+        let received = |of: &Other| if cuts_alone { of.sent } else { of.reported };
+        let lacking = seen
+            .dates()
+            .filter(|&(of, date)| !self.has(of, date, received));
         lacking.map(|(replica, _)| replica).collect()
     }
 
-    fn has(&self, replica: u16, date: u64) -> bool {
+    fn has(&self, replica: u16, date: u64, received: impl Fn(&Other) -> u64) -> bool {
         if planted::is(Planted::SessionNotAwaited) {
             return true;
         }
         if let Ok(at) = self.place(replica) {
-            return self.others[at].sent >= date;
+            return received(&self.others[at]) >= date;
         }
         let node = member::node_of(replica);
         let is_alone = self.epoch == 0 && !self.awaits_mapping;
@@ -380,7 +386,7 @@ impl Heard {
         let mut its = self.others.iter().filter(is_of).peekable();
         if its.peek().is_some() {
             // The node has fewer workers than it had: these have everything.
-            return its.all(|of| of.sent >= date);
+            return its.all(|of| received(of) >= date);
         }
         !self.silent.contains(&node) && node < self.next
     }

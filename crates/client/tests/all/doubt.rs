@@ -228,3 +228,24 @@ async fn a_session_with_a_reply_that_no_token_covers() {
     assert_eq!(session.query::<i64>(cmd("GET").arg("k")).await.unwrap(), 4);
     assert_eq!(server.count("SET"), 2);
 }
+
+/// The connection ends between a reply and its token: another one may not show what the reply has shown.
+#[tokio::test]
+async fn a_session_whose_token_is_lost_says_so() {
+    let script: Script = |name, count, _| match name {
+        "CLUSTER" => Some("*0\r\n".into()),
+        "SESSION" if count == 2 => None,
+        "SESSION" => Some("$2\r\nab\r\n".into()),
+        _ => Some(format!(":{count}\r\n")),
+    };
+    let server = Server::start(script).await;
+    let client = server.client().await;
+    let mut session = client.session();
+    for n in 1..3 {
+        assert_eq!(session.query::<i64>(cmd("GET").arg("k")).await.unwrap(), n);
+    }
+    let lost = session.run(cmd("GET").arg("k")).await.unwrap_err();
+    assert!(matches!(lost, Error::SessionLost { .. }), "{lost}");
+    session.renew();
+    assert_eq!(session.query::<i64>(cmd("GET").arg("k")).await.unwrap(), 3);
+}

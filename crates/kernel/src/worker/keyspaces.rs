@@ -169,7 +169,7 @@ impl<P: Program> Worker<P> {
 
     /// What this worker lacks of what a session has seen.
     pub fn lacks(&self, seen: &Vector) -> Lack {
-        self.lattice.lacks(seen)
+        self.lattice.lacks(seen, &self.placement)
     }
 
     /// Why this worker serves no lattice key, if there are lattice keyspaces and it serves none.

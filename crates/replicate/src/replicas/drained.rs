@@ -5,6 +5,7 @@ use super::{Fresh, KEYS_PER_STEP, Replicas};
 use crate::vector::Vector;
 use rufous_base::Now;
 use rufous_store::changeset::Changeset;
+use rufous_store::placement::Placement;
 use rufous_store::planted::{self, Planted};
 use rufous_store::shard::Shard;
 
@@ -57,8 +58,9 @@ impl Replicas {
     }
 
     /// The replicas of which something that a session has seen was not received here.
-    pub fn lacks(&self, seen: &Vector) -> Vec<u16> {
-        self.heard.lacks(seen)
+    pub fn lacks(&self, seen: &Vector, placement: &Placement) -> Vec<u16> {
+        let cuts_alone = !placement.any_lattice(|of| !of.is_cut());
+        self.heard.lacks(seen, cuts_alone)
     }
 
     /// Whether no message of another worker of this node waits here.

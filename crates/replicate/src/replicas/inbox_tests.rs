@@ -324,3 +324,26 @@ fn what_all_have_is_not_sent_on() {
     let dates = dates(&mut nodes[1]);
     assert!(dates.len() == 1 && dates[0] > before, "one has it");
 }
+
+/// Others send on changes with cuts alone: what a session has seen of other keyspaces is not here by that.
+#[test]
+fn a_session_waits_for_what_others_do_not_send_on() {
+    let [mut away, mut sender, mut node] = three();
+    away.set(2, b"cut-first");
+    away.set(2, b"free-first");
+    let told = away.say(10);
+    sender.hear(10, &told);
+    let is_up = |_| true;
+    let changes = sender.shard.changeset();
+    let seen = sender.replicas.seen(changes, &is_up).expect("it is known");
+    node.hear(20, &sender.replicas.relay(0));
+    node.hear(20, &sender.say(20));
+    assert!(node.has(20, b"cut-first") && !node.has(20, b"free-first"));
+    assert_eq!(
+        node.replicas.lacks(&seen, &node.placement),
+        [away.replicas.replica()]
+    );
+    node.hear(30, &told);
+    assert!(node.has(30, b"free-first"));
+    assert!(node.replicas.lacks(&seen, &node.placement).is_empty());
+}

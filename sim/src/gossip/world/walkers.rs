@@ -75,7 +75,8 @@ impl World {
             return;
         }
         let worker = self.random.index(node.seats.len());
-        if !node.seats[worker].replicas.lacks(seen).is_empty() {
+        let seat = &node.seats[worker];
+        if !seat.replicas.lacks(seen, &seat.placement).is_empty() {
             return self.engine.reach("waited for a session");
         }
         self.engine.reach("session moved");

@@ -4,6 +4,7 @@ use super::nodes::{Early, FromPeer, NodeFigures, Nodes, Past, Told, Unserved};
 use super::stamps::not_coordination_free;
 use super::{Call, Lattices, Out, Store};
 use crate::multi::NodeAction;
+use crate::placement::Placement;
 use crate::replicate::gossip::Sent;
 use crate::replicate::member;
 use crate::replicate::vector::Vector;
@@ -218,14 +219,14 @@ impl Lattices {
     }
 
     /// What this worker lacks of what a session has seen.
-    pub(in crate::worker) fn lacks(&self, seen: &Vector) -> Lack {
+    pub(in crate::worker) fn lacks(&self, seen: &Vector, placement: &Placement) -> Lack {
         if !self.table.has_lattice() {
             return Lack::NOTHING;
         }
         if self.awaits_nodes() {
             return Lack::Unserved;
         }
-        let lacking = self.replicas.lacks(seen).into_iter();
+        let lacking = self.replicas.lacks(seen, placement).into_iter();
         let name = |replica| match &self.nodes {
             Some(nodes) if !self.replicas.is_here(replica) => {
                 let node = member::node_of(replica);
