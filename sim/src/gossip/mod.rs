@@ -12,7 +12,7 @@
 //! - [`seat`]: a worker, with its log
 //! - [`world`]: nodes, sessions, events in their order
 //! - [`deeds`]: the clients' operations, and whether their results are right
-//! - [`texts`]: in their place, sessions of which each reads and writes strings at one worker; what they saw
+//! - [`texts`]: in their place, sessions that read and write strings at one worker, or change it; what they saw
 //!   is judged by the level of the keyspace ([`crate::oracle::sessions`])
 
 pub mod deeds;

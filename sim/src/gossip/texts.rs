@@ -1,4 +1,4 @@
-//! Sessions that read and write strings, each at one worker, and whether what they saw is what
+//! Sessions that read and write strings, and whether what they saw is what
 //! the keyspace promises.
 //!
 //! A string that was never written has the first value, which is before all others.
