@@ -158,11 +158,7 @@ impl Board {
         Health {
             ails: ails.map(|(worker, why)| format!("worker {worker}: {why}")),
             hears: Some(hears.copied().collect()),
-            waits: if reported.waits.is_empty() {
-                Some("its workers have yet to begin".to_owned())
-            } else {
-                reported.waits.values().flatten().next().cloned()
-            },
+            waits: why_it_waits(&reported.waits),
             unserved: {
                 let lasting = reported.unserved.values().filter(|of| of.lasts);
                 lasting.map(|of| of.slots).sum()
@@ -175,6 +171,25 @@ impl Board {
     fn lock(&self) -> MutexGuard<'_, Reported> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What the workers wait for that serve no lattice keys; by worker where it is not the same.
+fn why_it_waits(waits: &BTreeMap<u16, Option<String>>) -> Option<String> {
+    if waits.is_empty() {
+        return Some("its workers have yet to begin".to_owned());
+    }
+    let all = waits.iter();
+    let all: Vec<(&u16, &String)> = all
+        .filter_map(|(worker, why)| why.as_ref().map(|why| (worker, why)))
+        .collect();
+    let (_, first) = all.first()?;
+    if all.iter().all(|(_, why)| why == first) {
+        return Some((*first).clone());
+    }
+    let all = all
+        .iter()
+        .map(|(worker, why)| format!("worker {worker} {why}"));
+    Some(all.collect::<Vec<String>>().join("; "))
 }
 
 #[cfg(test)]
@@ -227,6 +242,10 @@ mod tests {
         board.waits(0, None);
         board.waits(1, Some("waits".into()));
         assert_eq!(board.known().waits.as_deref(), Some("waits"));
+        board.waits(0, Some("is ready".into()));
+        let both = "worker 0 is ready; worker 1 waits";
+        assert_eq!(board.known().waits.as_deref(), Some(both));
+        board.waits(0, None);
         board.waits(1, None);
         assert_eq!(board.known().waits, None);
         // There may be no lattice keyspaces.

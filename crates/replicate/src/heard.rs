@@ -31,6 +31,7 @@ mod tests;
 use super::batch::Report;
 use super::member;
 use super::vector::Vector;
+use rufous_base::WorkerId;
 use rufous_store::planted::{self, Planted};
 use std::collections::BTreeSet;
 
@@ -308,7 +309,14 @@ impl Heard {
         needed.map(|of| of.upto).min().unwrap_or(u64::MAX)
     }
 
-    /// The same for the workers of this node.
+    /// The workers of this node that have sent nothing yet.
+    pub fn unheard_here(&self) -> impl Iterator<Item = WorkerId> {
+        let here = self.others.iter().filter(|of| self.is_here(of.replica));
+        let unheard = here.filter(|of| of.upto == 0);
+        unheard.map(|of| WorkerId(of.replica - self.here.0))
+    }
+
+    /// [`Heard::least`] of the workers of this node.
     pub fn least_here(&self) -> u64 {
         let here = self.others.iter().filter(|of| self.is_here(of.replica));
         here.map(|of| of.upto).min().unwrap_or(u64::MAX)

@@ -36,6 +36,7 @@ use super::lead::{Excess, Lead};
 use super::member;
 use super::streams::{Streams, write};
 use inbox::Waiting;
+pub use nodes::Awaits;
 use rufous_base::limits::DATABASES;
 use rufous_base::{Now, WorkerId};
 use rufous_lattice::stamp::COUNTER_BITS;

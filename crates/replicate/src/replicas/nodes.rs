@@ -3,10 +3,22 @@
 
 use super::{Replicas, To};
 use crate::batch::{Begin, Writer};
+use rufous_base::WorkerId;
 use rufous_lattice::Stamp;
 use rufous_store::shard::Shard;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// What a start waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Awaits {
+    /// The states of other nodes, or those of these workers of this one.
+    States(Vec<WorkerId>),
+    /// Its own report that it has received all.
+    OwnReport,
+    /// That it has forgotten the tombstones that others had forgotten.
+    Tombstones,
+}
 
 impl Replicas {
     /// The node is in a cluster: nothing is forgotten before the first mapping says which nodes have to know of it.
@@ -50,13 +62,23 @@ impl Replicas {
         self.forgotten_before = shard.horizons().forgotten();
     }
 
-    /// Whether every other worker of every node that is not excused has sent its state, and what they had forgotten is
-    /// forgotten here: before that no client may be served. By then this worker has reported that, with a later date
-    /// than any before its start: its writes from then on are sent after that report, and may depend on what waits for
-    /// it.
+    /// What a start still waits for. Before every other worker of every node that is not excused has sent its state, and
+    /// what they had forgotten is forgotten here, no client may be served. By then this worker has reported that, with a
+    /// later date than any before its start: its writes from then on are sent after that report, and may depend on what
+    /// waits for it.
+    pub fn awaits(&self) -> Option<Awaits> {
+        if self.heard.least_needed() == 0 {
+            return Some(Awaits::States(self.heard.unheard_here().collect()));
+        }
+        if self.said.needed == 0 && self.heard.has_nodes() {
+            return Some(Awaits::OwnReport);
+        }
+        (self.forgotten < self.heard.forgotten()).then_some(Awaits::Tombstones)
+    }
+
+    /// See [`Replicas::awaits`].
     pub fn has_heard_nodes(&self) -> bool {
-        let has_said = self.said.needed > 0 || !self.heard.has_nodes();
-        has_said && self.heard.least_needed() > 0 && self.forgotten >= self.heard.forgotten()
+        self.awaits().is_none()
     }
 
     /// Sets the nodes that are away, and that a start does not wait for. Its files have what it had sent to them and

@@ -13,11 +13,20 @@ use rufous_wire::{Body, Class};
 
 /// Why no lattice key is served, for operators.
 pub(super) fn why_unserved(unserved: &Unserved) -> String {
-    let Unserved::Awaits { up, away, awaited } = unserved else {
-        return match unserved {
-            Unserved::NoMember => "no mapping in force names this node".to_owned(),
-            _ => "its workers wait for one another or for the log".to_owned(),
-        };
+    let (up, away, awaited) = match unserved {
+        Unserved::Awaits { up, away, awaited } => (up, away, awaited),
+        Unserved::NoMember => return "no mapping in force names this node".to_owned(),
+        Unserved::Workers(workers) => {
+            let all: Vec<String> = workers.iter().map(|of| of.0.to_string()).collect();
+            let all = all.join(" and ");
+            return format!("receives what workers of this node have: {all}");
+        }
+        Unserved::OwnReport => return "has to tell other nodes what it has received".to_owned(),
+        Unserved::Tombstones => {
+            return "forgets tombstones that other nodes have forgotten".to_owned();
+        }
+        Unserved::Log => return "writes what it has received to its log".to_owned(),
+        Unserved::OtherWorkers => return "is ready; other workers of this node are not".to_owned(),
     };
     let names = |nodes: &[u16]| {
         let all: Vec<String> = nodes.iter().map(|no| format!("n{no}")).collect();

@@ -1,9 +1,10 @@
 //! A worker's counters of lattice keyspaces that are shared with other nodes, and why it serves none of
 //! their keys.
 
-use super::{Awaited, Nodes};
+use super::{Awaited, Nodes, Waits};
 use crate::replicate::gossip::{Figures, Gossip};
-use crate::replicate::replicas::Replicas;
+use crate::replicate::replicas::{Awaits, Replicas};
+use rufous_base::WorkerId;
 use rufous_lattice::Stamp;
 
 /// Counters of other nodes.
@@ -36,8 +37,16 @@ pub enum Unserved {
         away: Vec<u16>,
         awaited: Awaited,
     },
-    /// The log has to confirm what was received, or other workers of this node have to.
-    Workers,
+    /// These workers of this node have not sent what they started with.
+    Workers(Vec<WorkerId>),
+    /// This worker's report that it has received all is not sent yet.
+    OwnReport,
+    /// Tombstones that other nodes have forgotten are being forgotten here.
+    Tombstones,
+    /// What was received is not in the log yet.
+    Log,
+    /// Other workers of this node wait for something.
+    OtherWorkers,
 }
 
 impl NodeFigures {
@@ -95,8 +104,24 @@ impl Nodes {
         let missing = replicas.nodes().into_iter().filter(|(_, upto)| *upto == 0);
         let missing = missing.map(|(node, _)| node);
         let (up, away): (Vec<u16>, Vec<u16>) = missing.partition(|node| self.up.contains(node));
-        if self.has_heard || up.is_empty() && away.is_empty() {
-            return Some(Unserved::Workers);
+        if self.has_heard {
+            let is_logged = self
+                .held
+                .iter()
+                .all(|(_, waits)| !matches!(waits, Waits::HasHeard(_)));
+            return Some(if is_logged {
+                Unserved::OtherWorkers
+            } else {
+                Unserved::Log
+            });
+        }
+        if up.is_empty() && away.is_empty() {
+            return Some(match replicas.awaits() {
+                Some(Awaits::States(workers)) => Unserved::Workers(workers),
+                Some(Awaits::OwnReport) => Unserved::OwnReport,
+                Some(Awaits::Tombstones) => Unserved::Tombstones,
+                None => Unserved::Log,
+            });
         }
         let awaited = self.away.awaited();
         Some(Unserved::Awaits { up, away, awaited })
