@@ -12,12 +12,14 @@
 //! - [`seat`]: a worker, with its log
 //! - [`world`]: nodes, sessions, events in their order
 //! - [`deeds`]: the clients' operations, and whether their results are right
+//! - [`side`]: a second keyspace with other promises, in some of the seeds
 //! - [`texts`]: in their place, sessions that read and write strings at one worker, or change it; what they saw
 //!   is judged by the level of the keyspace ([`crate::oracle::sessions`])
 
 pub mod deeds;
 pub mod plan;
 pub mod seat;
+pub mod side;
 pub mod texts;
 pub mod world;
 
@@ -56,6 +58,7 @@ impl Scenario for World {
             "parted",
             "session moved",
             "waited for a session",
+            "two keyspaces",
         ],
         many: 1_000,
         faults: &[

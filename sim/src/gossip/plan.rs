@@ -262,6 +262,16 @@ impl Plan {
         self.mode == Mode::Cut && self.seed % 4 == 1 && self.workers.len() > 2
     }
 
+    /// Whether there is a second keyspace, without causal cuts.
+    pub fn has_side(&self) -> bool {
+        matches!(self.seed % 32, 22 | 28 | 29 | 31)
+    }
+
+    /// Workers of a node that have a replica of each key of that; 0: all.
+    pub fn side_threads(&self) -> u16 {
+        (self.seed / 32 % 3) as u16
+    }
+
     /// The readers, where their sessions change the worker.
     pub fn walkers(&self) -> impl Iterator<Item = &Reader> {
         let walk = self.seed % 4 == 3;

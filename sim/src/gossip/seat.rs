@@ -3,6 +3,7 @@
 //! log.
 
 use super::plan::Plan;
+use super::side;
 use rufous_base::{Now, WorkerId};
 use rufous_datatype::object::Tag;
 use rufous_datatype::replicated::Writer;
@@ -95,7 +96,18 @@ fn table(plan: &Plan) -> Arc<Keyspaces> {
         ..Keyspace::new("all", b"k")
     };
     // invariant: one keyspace overlaps with none
-    Arc::new(Keyspaces::default().with(keyspace).expect("a table"))
+    let mut all = Keyspaces::default().with(keyspace).expect("a table");
+    if plan.has_side() {
+        let side = Keyspace {
+            regime: Regime::Lattice,
+            threads: plan.side_threads(),
+            gossip_ms: plan.gossip_ms,
+            ..Keyspace::new("side", side::PREFIX)
+        };
+        // invariant: as above
+        all = all.with(side).expect("a table");
+    }
+    Arc::new(all)
 }
 
 impl Seat {

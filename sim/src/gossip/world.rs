@@ -1,5 +1,6 @@
 //! Nodes, sessions between them, and events in their order.
 
+mod beside;
 mod members;
 mod quiet;
 mod saves;
@@ -9,6 +10,7 @@ mod walkers;
 use super::deeds::{Deeds, Place};
 use super::plan::{Mode, Plan};
 use super::seat::{Said, Seat, View};
+use super::side::Side;
 use super::texts::Texts;
 use crate::engine::random::Random;
 use crate::engine::scenario::drain;
@@ -85,6 +87,8 @@ pub struct World {
     deeds: Deeds,
     /// In their place, where the plan has sessions.
     texts: Option<Texts>,
+    /// Where the plan has a second keyspace.
+    side: Option<Side>,
     /// In the place of readers that stay, where the plan has some that do not.
     walkers: Vec<walkers::Walker>,
     /// Sessions of these.
@@ -132,6 +136,7 @@ impl World {
             },
             deeds: Deeds::new(&plan),
             texts: Texts::new(&plan),
+            side: plan.has_side().then(|| Side::new(plan.seed)),
             walkers: plan.walkers().map(|_| walkers::Walker::default()).collect(),
             begun: 0,
             ways: BTreeMap::new(),
@@ -350,6 +355,7 @@ impl World {
         self.left -= 1;
         self.after(think, Event::Client);
         self.misfortune();
+        self.write_beside(&serving);
         if self.texts.is_some() {
             return self.read_or_write_somewhere();
         }

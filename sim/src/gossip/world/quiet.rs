@@ -3,6 +3,7 @@
 
 use super::World;
 use crate::gossip::seat::Seat;
+use crate::gossip::side;
 
 impl World {
     /// When no message is in transit.
@@ -17,6 +18,9 @@ impl World {
         match &mut self.texts {
             Some(texts) => texts.judge_round(&mut seats, us)?,
             None => self.deeds.judge(&mut seats, us)?,
+        }
+        if self.side.is_some() {
+            side::judge(&mut seats, us)?;
         }
         let mut forgotten = 0;
         for seat in seats {
