@@ -33,7 +33,7 @@ mod seen;
 mod tests;
 
 pub use asked::Asked;
-pub use forget::{Kept, forget};
+pub use forget::{Kept, forget, outstayed};
 pub use held::{Copy, Held, Loss, Report, Verdict};
 pub use seen::{Health, Learned, Limits, Seen};
 

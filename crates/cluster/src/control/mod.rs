@@ -15,6 +15,7 @@
 //!    that was restored to an earlier state hands out epochs a second time. From then on nothing is
 //!    applied or proposed until it has the last known mapping again.
 
+mod forgetting;
 mod halted;
 mod judged;
 mod reach;
@@ -144,6 +145,8 @@ pub enum Action {
     },
     /// What an operator wanted forgotten leaves, or is kept for this reason.
     Forgotten { id: NodeId, kept: Option<String> },
+    /// Log that a member was away for too long, and leaves by the proposal that follows.
+    Outstayed { no: NodeNo, id: NodeId },
     /// Log the slots of which all copies have stopped, and what they wait for.
     Halted(Halted),
     /// Propose this mapping as the epoch after `expected`; `continues`: halted slots that continue by it.
@@ -370,37 +373,6 @@ impl Control {
         actions.extend(to.map(|to| Action::Report { to }));
     }
 
-    /// Proposes that a member leaves, at whichever node an operator has asked for it. True if it does.
-    fn forget(&self, view: &View<'_>, actions: &mut Vec<Action>) -> bool {
-        let (Some(mapping), Some(stored)) = (&self.mapping, &view.stored) else {
-            return false;
-        };
-        if !view.is_current || !view.is_member || mapping.epoch != stored.epoch {
-            return false;
-        }
-        for &id in &view.forgets {
-            let no = mapping.number_of(id);
-            let kept = match no.map(|no| planner::forget(mapping, no)) {
-                _ if view.alive.contains_key(&id) => Some("it is alive".to_owned()),
-                Some(Ok(Some(next))) => {
-                    let expected = mapping.epoch;
-                    let continues = Continues::default();
-                    actions.push(Action::Propose {
-                        expected,
-                        next,
-                        continues,
-                    });
-                    return true;
-                }
-                // It leaves, or has left.
-                Some(Ok(None)) | None => None,
-                Some(Err(kept)) => Some(kept.to_string()),
-            };
-            actions.push(Action::Forgotten { id, kept });
-        }
-        false
-    }
-
     /// Proposes the next epoch, if this node is the leader and there is one.
     fn plan(&mut self, now_us: u64, view: &View<'_>, actions: &mut Vec<Action>) {
         if !self.leads(now_us, view) {
@@ -459,6 +431,12 @@ impl Control {
             self.halted = halted.clone();
             actions.push(Action::Halted(halted));
         }
+        let next = next.or_else(|| {
+            let absence_ms = self.settings.limits.absence_ms?;
+            let (outstayed, next) = forgetting::outstayed(mapping, &seen.away_ms, absence_ms)?;
+            actions.push(outstayed);
+            Some(next)
+        });
         if let Some(next) = next {
             let expected = mapping.epoch;
             actions.push(Action::Propose {

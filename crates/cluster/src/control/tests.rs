@@ -37,8 +37,8 @@ fn next(before: &Mapping, ids: &[NodeId]) -> Mapping {
     planner::next(before, &seen, &Limits::default()).expect("a change")
 }
 
-fn control() -> Control {
-    Control::new(Settings {
+fn settings() -> Settings {
+    Settings {
         me: ME,
         incarnation: 1,
         copies: 1,
@@ -46,7 +46,11 @@ fn control() -> Control {
         apart_us: EPOCHS_APART_US,
         limits: Limits::default(),
         kept: Kept::default(),
-    })
+    }
+}
+
+fn control() -> Control {
+    Control::new(settings())
 }
 
 /// A view of the leader or of another node.
@@ -81,6 +85,7 @@ fn brief(action: &Action) -> String {
             format!("unfit {all:?}")
         }
         Action::Forgotten { kept, .. } => format!("forgotten {kept:?}"),
+        Action::Outstayed { no, .. } => format!("outstayed {}", no.0),
         Action::Halted(halted) => format!("{} wait for the operator", halted.without_copy),
         Action::Propose { expected, next, .. } => {
             format!("propose {} after {expected}", next.epoch)
@@ -168,6 +173,36 @@ fn any_node_proposes_that_a_member_is_forgotten() {
         ["forget"],
         "it is asked again later"
     );
+}
+
+#[test]
+fn the_leader_lets_a_member_go_that_is_away_for_too_long() {
+    let mut mapping = next(&Mapping::new(1), &[ME]);
+    // A member without slots.
+    let no = NodeNo(mapping.next);
+    mapping.next += 1;
+    mapping.members.insert(no, member(OTHER));
+    mapping.epoch += 1;
+    let (bytes, epoch) = (encode(&mapping), mapping.epoch);
+    let mut control = Control::new(Settings {
+        limits: Limits {
+            absence_ms: Some(60_000),
+            ..Limits::default()
+        },
+        ..settings()
+    });
+    let gone = view(ME, Some((epoch, &bytes)), &[ME]);
+    let mut of = |at_ms: u64| -> Vec<String> {
+        let all = control.decide(at_ms * 1_000, &gone);
+        all.iter().map(brief).collect()
+    };
+    let propose = format!("propose {} after {epoch}", epoch + 1);
+    for at_ms in [0, 30_000, 59_999] {
+        assert!(!of(at_ms).contains(&propose), "at {at_ms}");
+    }
+    let all = of(60_001);
+    let expected = ["outstayed 1".to_owned(), propose];
+    assert!(all.ends_with(&expected), "{all:?}");
 }
 
 #[test]

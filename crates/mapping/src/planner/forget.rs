@@ -63,6 +63,13 @@ pub fn forget(mapping: &Mapping, no: NodeNo) -> Result<Option<Mapping>, Kept> {
     Ok(Some(next))
 }
 
+/// The same for a member that was away for too long, while no chain has it or waits for its copy: what only it may have is
+/// not given up without an operator.
+pub fn outstayed(mapping: &Mapping, no: NodeNo) -> Option<Mapping> {
+    let leaves = !mapping.chains.need(no);
+    leaves.then(|| forget(mapping, no).ok().flatten()).flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +119,18 @@ mod tests {
         let mut mapping = Mapping::new(copies);
         settle(&mut mapping, &mut seen(&[0, 1, 2]));
         mapping
+    }
+
+    #[test]
+    fn a_member_that_outstays_leaves_once_no_chain_has_it() {
+        let mut mapping = cluster(2);
+        assert_eq!(outstayed(&mapping, NodeNo(2)), None, "chains have it");
+        settle(&mut mapping, &mut seen(&[0, 1]));
+        assert!(mapping.members.contains_key(&NodeNo(2)), "it may be back");
+        let mut mapping = outstayed(&mapping, NodeNo(2)).expect("others have all");
+        assert_eq!(outstayed(&mapping, NodeNo(2)), None, "it leaves already");
+        settle(&mut mapping, &mut seen(&[0, 1]));
+        assert!(!mapping.members.contains_key(&NodeNo(2)));
     }
 
     #[test]
@@ -169,6 +188,7 @@ mod tests {
             chains.any(|(_, chain)| chain.is_halted())
         };
         assert!(halted(&mapping), "chains wait for the copies of the third");
+        assert_eq!(outstayed(&mapping, NodeNo(2)), None, "nor is it let go");
         let planned = forget(&mapping, NodeNo(2)).expect("may go").expect("news");
         assert_eq!(planned.check(), Ok(()));
         assert_eq!(planned.follows(&mapping), Ok(()));

@@ -50,6 +50,8 @@ pub struct Limits {
     /// How long a halted chain waits for members that are away, where the operator has accepted
     /// the loss of their writes.
     pub reunion_ms: u64,
+    /// After how long a member that is away leaves for good, if no chain has it.
+    pub absence_ms: Option<u64>,
 }
 
 impl Default for Limits {
@@ -57,6 +59,7 @@ impl Default for Limits {
         Self {
             learning: SLOTS / 16,
             reunion_ms: 5_000,
+            absence_ms: None,
         }
     }
 }

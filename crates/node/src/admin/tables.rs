@@ -182,6 +182,8 @@ metrics! {
             => |seen| seen.stood_still;
         rufous_cluster_epochs_proposed_total "Mappings proposed by the node that came into force."
             => |seen| seen.proposed;
+        rufous_cluster_members_forgotten_total "Members that were away for longer than cluster-forget-after, and left by a proposal of the node."
+            => |seen| seen.outstayed;
         rufous_cluster_mappings_refused_total "Mappings of the coordinator that were not valid."
             => |seen| seen.refused;
         rufous_cluster_slots_halted "Slots of which all copies have stopped, and none was chosen yet to continue."

@@ -74,6 +74,7 @@ fn all_that_is_given_is_told() {
         zone: "west".into(),
         wire_version: 1,
         accept_loss: false,
+        forget_after_s: 864_000,
     };
     assert_eq!(all, expected);
 }

@@ -153,7 +153,16 @@ pub static OPTIONS: &[StartOption] = &[
         "VERSION|auto",
         cluster::SET_WIRE_VERSION,
     ),
-    clustered("cluster-accept-loss", "yes|no", cluster::SET_ACCEPT_LOSS),
+    clustered(
+        "cluster-accept-loss",
+        "yes|no",
+        cluster::absence::SET_ACCEPT_LOSS,
+    ),
+    clustered(
+        "cluster-forget-after",
+        "SECONDS",
+        cluster::absence::SET_FORGET_AFTER,
+    ),
     clustered("cluster-id", "HEX", cluster::SET_ID),
     clustered("cluster-secret", "SECRET", cluster::secret::SET_SECRET),
     clustered(

@@ -327,7 +327,8 @@ impl Gossip {
         let away = away.filter(|_| is_watched && !planted::is(Planted::RelayNotSent));
         for node in self.away.look(now, away.copied()) {
             for bytes in replicas.relay(node) {
-                self.tell(&bytes, false);
+                let streams = self.outgoing.values_mut();
+                streams.for_each(|outgoing| outgoing.tell_on(&bytes));
             }
         }
         for node in nodes {

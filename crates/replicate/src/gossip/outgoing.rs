@@ -160,6 +160,13 @@ impl Outgoing {
         self.push(bytes, is_report);
     }
 
+    /// Tells what another node had sent here. It is bounded by itself, and a stream that began anew would be told it again.
+    pub(super) fn tell_on(&mut self, bytes: &Arc<[u8]>) {
+        if self.stream != 0 {
+            self.push(bytes, false);
+        }
+    }
+
     /// Replaces an unsent report by a later one, which contains all its information. Otherwise a node that is away
     /// would cause a kept report per epoch.
     fn replace_report(&mut self, bytes: &Arc<[u8]>) -> bool {

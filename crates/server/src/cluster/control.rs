@@ -41,6 +41,8 @@ struct Hands<C> {
     waits: Option<String>,
     /// The members whose folders are behind, with their starts, as they were last logged.
     behind: BTreeSet<(NodeNo, u64)>,
+    /// A member that leaves by the next proposal, as it was away for too long.
+    outstayed: Option<NodeNo>,
 }
 
 /// Follows the coordinator until the node stops, then leaves it.
@@ -56,7 +58,10 @@ pub async fn serve<C: Coordinator>(
         copies: cluster.settings.copies,
         workers: teller.workers(),
         apart_us: EPOCHS_APART_US,
-        limits: Limits::default(),
+        limits: Limits {
+            absence_ms: cluster.settings.absence_ms(),
+            ..Limits::default()
+        },
         kept: cluster.kept.clone(),
     };
     let mut hands = Hands {
@@ -67,6 +72,7 @@ pub async fn serve<C: Coordinator>(
         began: Instant::now(),
         waits: None,
         behind: BTreeSet::new(),
+        outstayed: None,
     };
     tokio::select! {
         why = hands.run() => {
@@ -212,6 +218,15 @@ impl<C: Coordinator> Hands<C> {
                     }
                 }
             }
+            Action::Outstayed { no, id } => {
+                self.outstayed = Some(no);
+                let after_s = self.cluster.settings.forget_after_s;
+                tracing::warn!(
+                    node = %no, %id, after_s,
+                    "the node was away for longer than cluster-forget-after: it leaves the cluster. If it is started again it joins as a \
+                     new node, and copies all data from the others"
+                );
+            }
             Action::Halted(halted) => log_halted(&halted),
             Action::Propose {
                 expected,
@@ -279,11 +294,13 @@ impl<C: Coordinator> Hands<C> {
 
     async fn propose(&mut self, expected: u64, next: &Mapping, continues: &Continues) {
         let epoch = next.epoch;
+        let outstayed = self.outstayed.take().is_some();
         let outcome = match self.coordinator.propose(expected, encode(next)).await {
             Ok(Proposed::Taken) => {
                 self.cluster.shown.note_proposed();
                 tracing::info!(epoch, "proposed a mapping");
                 self.cluster.shown.note_lossy(continues.lossy());
+                self.cluster.shown.note_outstayed(outstayed);
                 log_continues(continues);
                 Outcome::Taken
             }

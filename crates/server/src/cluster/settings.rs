@@ -12,6 +12,9 @@ use std::net::{IpAddr, SocketAddr};
 /// Default limit for moving data, in bytes per second: clients have priority.
 pub const MOVE_RATE: u64 = 16 << 20;
 
+/// Ten days: a machine that is repaired within a week keeps what only it has.
+pub const FORGET_AFTER_S: u64 = 864_000;
+
 /// See the module's description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -50,6 +53,8 @@ pub struct Settings {
     /// After all copies of a slot have stopped, the best that is there continues, although writes
     /// may be lost.
     pub accept_loss: bool,
+    /// After how many seconds a member that is away leaves for good; 0: never.
+    pub forget_after_s: u64,
 }
 
 /// Where the coordinator is.
@@ -177,7 +182,13 @@ impl Settings {
             zone: String::new(),
             wire_version: NEWEST,
             accept_loss: false,
+            forget_after_s: FORGET_AFTER_S,
         }
+    }
+
+    /// See [`Settings::forget_after_s`], in milliseconds.
+    pub fn absence_ms(&self) -> Option<u64> {
+        (self.forget_after_s > 0).then(|| self.forget_after_s.saturating_mul(1_000))
     }
 
     pub fn check(&self) -> Result<(), Wrong> {

@@ -69,6 +69,8 @@ pub struct Shown {
     /// Slots that continued, by proposals of this node, without writes that may have been
     /// acknowledged.
     lossy: AtomicU64,
+    /// Members that left by proposals of this node, as they were away for too long.
+    outstayed: AtomicU64,
     /// Whether this node announces that it cannot take writes.
     ails: AtomicBool,
     /// How often a worker has begun to stand still.
@@ -90,6 +92,7 @@ pub struct Seen {
     pub halted: u64,
     pub behind: u64,
     pub lossy: u64,
+    pub outstayed: u64,
     pub ails: bool,
     pub stood_still: u64,
     pub heard: u64,
@@ -201,6 +204,11 @@ impl Shown {
         self.lossy.fetch_add(slots as u64, Ordering::Relaxed);
     }
 
+    pub(super) fn note_outstayed(&self, is_one: bool) {
+        self.outstayed
+            .fetch_add(u64::from(is_one), Ordering::Relaxed);
+    }
+
     pub(super) fn note_refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -221,6 +229,7 @@ impl Shown {
             halted: self.halted.load(Ordering::Relaxed),
             behind: self.behind.load(Ordering::Relaxed),
             lossy: self.lossy.load(Ordering::Relaxed),
+            outstayed: self.outstayed.load(Ordering::Relaxed),
             ails: self.ails.load(Ordering::Relaxed),
             stood_still: self.stood_still.load(Ordering::Relaxed),
             heard: self.heard.load(Ordering::Relaxed),

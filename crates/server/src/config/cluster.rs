@@ -9,7 +9,7 @@ use super::secrets;
 use super::values::{integer, memory};
 use crate::cluster::Settings;
 use crate::cluster::settings::{
-    self, ClusterSecret, CoordinatorAddress, EtcdAccess, MOVE_RATE, PeerTls,
+    self, ClusterSecret, CoordinatorAddress, EtcdAccess, FORGET_AFTER_S, MOVE_RATE, PeerTls,
 };
 use rufous_kernel::keyspace::Keyspace;
 use rufous_kernel::replicate::member::MOST_WORKERS;
@@ -49,6 +49,7 @@ pub struct Clustering {
     /// `None`: the newest.
     pub wire_version: Option<u16>,
     pub accept_loss: bool,
+    pub forget_after_s: u64,
     pub tls: PeerTls,
     /// Empty: none.
     pub secret: ClusterSecret,
@@ -74,6 +75,7 @@ impl Default for Clustering {
             zone: String::new(),
             wire_version: None,
             accept_loss: false,
+            forget_after_s: FORGET_AFTER_S,
             tls: PeerTls::default(),
             secret: ClusterSecret::default(),
             secret_file: String::new(),
@@ -125,6 +127,7 @@ impl Clustering {
             zone: self.zone.clone(),
             wire_version: self.wire_version.unwrap_or(NEWEST),
             accept_loss: self.accept_loss,
+            forget_after_s: self.forget_after_s,
         };
         self.check(&settings)?;
         let shares = config.keyspaces.iter().any(Keyspace::is_lattice);
@@ -179,6 +182,10 @@ impl Clustering {
                 self.wire_version != usual.wire_version,
             ),
             ("cluster-accept-loss", self.accept_loss != usual.accept_loss),
+            (
+                "cluster-forget-after",
+                self.forget_after_s != usual.forget_after_s,
+            ),
             ("cluster-tls-cert-file", self.tls != usual.tls),
             ("cluster-secret", self.secret != usual.secret),
             ("cluster-secret-file", self.secret_file != usual.secret_file),
@@ -450,17 +457,6 @@ setting!(
     },
     "Newest version of messages between nodes that the node uses; auto: the newest that it knows. Set an older one during an upgrade."
 );
-setting!(
-    ACCEPT_LOSS,
-    SET_ACCEPT_LOSS,
-    "cluster-accept-loss",
-    |all| super::values::yes_no(all.accept_loss),
-    |all, value| {
-        all.accept_loss = super::values::parse_yes_no(value)?;
-        Ok(())
-    },
-    "Whether slots continue although acknowledged writes may be lost: all their copies have stopped, and some copies do not come back. Set it to yes on the nodes that are left, restart them, and set it to no again."
-);
 text!(
     TLS_CERT_FILE,
     SET_TLS_CERT_FILE,
@@ -483,5 +479,6 @@ text!(
     "Certificates of the authorities that sign node certificates (PEM)."
 );
 
+pub mod absence;
 pub mod etcd;
 pub mod secret;

@@ -54,6 +54,7 @@ pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) 
     field(out, "cluster_slots_halted", seen.halted);
     field(out, "cluster_folders_refused", seen.behind);
     field(out, "cluster_slots_continued_with_loss", seen.lossy);
+    field(out, "cluster_members_forgotten", seen.outstayed);
     field(out, "cluster_mappings_refused", seen.refused);
     fields(out, ChainFigures::FIGURES, &all.peers.chains);
     fields(out, LinearFigures::FIGURES, &all.peers.transactions);

@@ -1,0 +1,55 @@
+//! Members that leave for good although they cannot announce it: an operator wants it, or they were away for too long.
+
+use super::{Action, Continues, Control, View};
+use rufous_mapping::planner;
+use rufous_mapping::{Mapping, NodeNo};
+use std::collections::BTreeMap;
+
+impl Control {
+    /// Proposes that a member leaves, at whichever node an operator has asked for it. True if it does.
+    pub(super) fn forget(&self, view: &View<'_>, actions: &mut Vec<Action>) -> bool {
+        let (Some(mapping), Some(stored)) = (&self.mapping, &view.stored) else {
+            return false;
+        };
+        if !view.is_current || !view.is_member || mapping.epoch != stored.epoch {
+            return false;
+        }
+        for &id in &view.forgets {
+            let no = mapping.number_of(id);
+            let kept = match no.map(|no| planner::forget(mapping, no)) {
+                _ if view.alive.contains_key(&id) => Some("it is alive".to_owned()),
+                Some(Ok(Some(next))) => {
+                    let expected = mapping.epoch;
+                    let continues = Continues::default();
+                    actions.push(Action::Propose {
+                        expected,
+                        next,
+                        continues,
+                    });
+                    return true;
+                }
+                // It leaves, or has left.
+                Some(Ok(None)) | None => None,
+                Some(Err(kept)) => Some(kept.to_string()),
+            };
+            actions.push(Action::Forgotten { id, kept });
+        }
+        false
+    }
+}
+
+/// The first member that has been away for so long, and the epoch in which it begins to leave. Until then deleted lattice
+/// keys are kept for it.
+pub(super) fn outstayed(
+    mapping: &Mapping,
+    away_ms: &BTreeMap<NodeNo, u64>,
+    absence_ms: u64,
+) -> Option<(Action, Mapping)> {
+    let long = away_ms.iter().filter(|(_, ms)| **ms >= absence_ms);
+    let mut leaving = long.filter_map(|(&no, _)| {
+        let id = mapping.members.get(&no)?.id;
+        let next = planner::outstayed(mapping, no)?;
+        Some((Action::Outstayed { no, id }, next))
+    });
+    leaving.next()
+}
