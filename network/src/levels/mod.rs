@@ -52,6 +52,9 @@ const KILLED: usize = 2;
 /// When it is killed and when it is started again, in percent of the time.
 const KILLED_AT: u32 = 35;
 const STARTED_AT: u32 = 60;
+/// The node that is further away from the others, and by how much, each way.
+const FAR: usize = 3;
+const DISTANCE: Duration = Duration::from_millis(10);
 /// Between two lines about progress.
 const NEWS: Duration = Duration::from_secs(5);
 
@@ -102,8 +105,9 @@ impl Levels {
         hosts.push(Host::of_etcd());
         space::make(&hosts)?;
         println!(
-            "Seed {}: three nodes, a keyspace for each of the ten levels, two clients in each and in the comparison",
-            self.seed
+            "Seed {}: three nodes, one of them {} ms away; a keyspace for each of the ten levels, two clients in each",
+            self.seed,
+            DISTANCE.as_millis()
         );
         let plan = Plan {
             program: self.rufous.clone(),
@@ -115,6 +119,7 @@ impl Levels {
         };
         let mut nodes = Nodes::start(plan, NODES)?;
         nodes.until_whole()?;
+        nodes.delay(FAR, DISTANCE)?;
         let of = |node: &Node| Door {
             node: node.no,
             address: node.plain(),

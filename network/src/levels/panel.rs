@@ -32,10 +32,10 @@ impl Panel {
         println!("  promises   {}", level.promises);
         println!("  allows     {}", level.allows);
         println!("  clients    {}", self.work());
-        if counts.outlived + counts.behind + counts.ended > 0 {
+        if !counts.waited.is_zero() {
             println!(
-                "             sessions went on after the loss of a connection {} times, {} × BEHIND, {} ended",
-                counts.outlived, counts.behind, counts.ended
+                "             {} sessions outlived their connection, {} ended with it; BEHIND: {} × RESUME, {} × TOKEN",
+                counts.outlived, counts.ended, counts.behind, counts.late_tokens
             );
         }
         if !counts.errors.is_empty() {
@@ -45,8 +45,8 @@ impl Panel {
         }
         let broken = self.verdict.count() + self.odd.len() as u64;
         match broken {
-            0 => println!("  saw        0 anomalies"),
-            _ => println!("  saw        WRONG: {broken} anomalies"),
+            0 => println!("  saw        no anomaly"),
+            _ => println!("  saw        WRONG, anomalies: {broken}"),
         }
         print_verdict(&self.verdict, "WRONG ");
         for odd in self.odd.iter().take(3) {
@@ -54,7 +54,7 @@ impl Panel {
         }
         let (operations, eventual) = &self.eventual;
         println!(
-            "  eventual   {} anomalies in {operations} operations",
+            "  eventual   anomalies: {} in {operations} operations",
             eventual.count()
         );
         print_verdict(eventual, "");

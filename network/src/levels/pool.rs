@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 const RESUME_MS: &str = "300";
 const TOKEN_MS: &str = "300";
 /// How often a session takes another connection.
-const MOVES: f64 = 0.35;
+const MOVES: f64 = 0.5;
 
 /// Where a connection goes.
 #[derive(Clone, Copy, Debug)]
@@ -157,6 +157,7 @@ impl<'a> Pool<'a> {
                 self.token = Some(String::from_utf8_lossy(&token).into_owned());
                 self.has_gap = false;
             }
+            Ok(Reply::Error(text)) if text.starts_with("BEHIND") => self.counts.late_tokens += 1,
             Ok(Reply::Error(text)) => self.counts.error(&text),
             Ok(other) => self.record.on_odd(format!("SESSION TOKEN: {other:?}")),
             Err(_) => self.on_lost(),

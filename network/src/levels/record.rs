@@ -45,6 +45,8 @@ pub struct Counts {
     pub outlived: u64,
     /// `SESSION RESUME` that was answered `BEHIND`.
     pub behind: u64,
+    /// `SESSION TOKEN` that was answered `BEHIND`.
+    pub late_tokens: u64,
     /// Sessions that ended because the token of their last operation was lost.
     pub ended: u64,
     /// All waits of `SESSION RESUME` together.
@@ -65,6 +67,7 @@ impl Counts {
         self.crossings += other.crossings;
         self.outlived += other.outlived;
         self.behind += other.behind;
+        self.late_tokens += other.late_tokens;
         self.ended += other.ended;
         self.waited += other.waited;
         for (code, count) in other.errors {

@@ -184,3 +184,6 @@ impl Scene {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,8 +16,10 @@ pub const TEXTS: u64 = 3;
 const SETS: u64 = 3;
 /// After a round clients use new sets: reads of one that grows without end would be slow.
 const ROUND: Duration = Duration::from_millis(2_500);
-/// Between two operations, in milliseconds.
-const PAUSE_MS: (u64, u64) = (10, 30);
+/// Operations of a request of the application, one right after the other.
+const REQUEST: (u64, u64) = (2, 5);
+/// Between two requests, in milliseconds.
+const PAUSE_MS: (u64, u64) = (40, 120);
 
 struct Client<'a> {
     scene: &'a Scene,
@@ -39,9 +41,11 @@ pub fn work(stage: &Stage, scene: &Scene, no: u64, mut random: Random) {
         removed: BTreeSet::new(),
     };
     while !stage.has_ended() {
-        if client.pool.is_ready(&mut random) {
-            client.act(&mut random);
-            client.pool.keep_token();
+        for _ in 0..random.between(REQUEST.0, REQUEST.1) {
+            if client.pool.is_ready(&mut random) {
+                client.act(&mut random);
+                client.pool.keep_token();
+            }
         }
         let pause = random.between(PAUSE_MS.0, PAUSE_MS.1);
         std::thread::sleep(Duration::from_millis(pause));

@@ -2,10 +2,10 @@
 
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
-pub struct Bits(Vec<u64>);
+pub(super) struct Bits(Vec<u64>);
 
 impl Bits {
-    pub fn add(&mut self, number: usize) {
+    pub(super) fn add(&mut self, number: usize) {
         let at = number / 64;
         if self.0.len() <= at {
             self.0.resize(at + 1, 0);
@@ -13,7 +13,7 @@ impl Bits {
         self.0[at] |= 1 << (number % 64);
     }
 
-    pub fn add_all(&mut self, other: &Bits) {
+    pub(super) fn add_all(&mut self, other: &Bits) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
         }
@@ -22,11 +22,11 @@ impl Bits {
         }
     }
 
-    pub fn has(&self, number: usize) -> bool {
+    pub(super) fn has(&self, number: usize) -> bool {
         { self.0.get(number / 64) }.is_some_and(|word| word & 1 << (number % 64) != 0)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> {
         let of = |(at, word): (usize, &u64)| {
             let word = *word;
             (0..64)
