@@ -54,7 +54,7 @@ const KILLED_AT: u32 = 35;
 const STARTED_AT: u32 = 60;
 /// The node that is further away from the others, and by how much, each way.
 const FAR: usize = 3;
-const DISTANCE: Duration = Duration::from_millis(10);
+const DISTANCE: Duration = Duration::from_millis(20);
 /// Between two lines about progress.
 const NEWS: Duration = Duration::from_secs(5);
 

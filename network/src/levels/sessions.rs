@@ -11,15 +11,19 @@ use super::record::Deed;
 use super::{Scene, Stage};
 
 /// Texts of a scene.
-pub const TEXTS: u64 = 3;
+pub const TEXTS: u64 = 2;
 /// Sets of a round.
-const SETS: u64 = 3;
+const SETS: u64 = 2;
 /// After a round clients use new sets: reads of one that grows without end would be slow.
 const ROUND: Duration = Duration::from_millis(2_500);
-/// Operations of a request of the application, one right after the other.
-const REQUEST: (u64, u64) = (2, 5);
+/// Operations of a request of the application, most of them on the same keys.
+const REQUEST: (u64, u64) = (3, 6);
+/// Between two of these, in milliseconds.
+const GAP_MS: (u64, u64) = (1, 5);
+/// Operations of a request on any other keys.
+const ELSEWHERE: f64 = 0.3;
 /// Between two requests, in milliseconds.
-const PAUSE_MS: (u64, u64) = (40, 120);
+const PAUSE_MS: (u64, u64) = (30, 90);
 
 struct Client<'a> {
     scene: &'a Scene,
@@ -41,23 +45,34 @@ pub fn work(stage: &Stage, scene: &Scene, no: u64, mut random: Random) {
         removed: BTreeSet::new(),
     };
     while !stage.has_ended() {
+        let (text, set) = (random.below(TEXTS), random.below(SETS));
         for _ in 0..random.between(REQUEST.0, REQUEST.1) {
             if client.pool.is_ready(&mut random) {
-                client.act(&mut random);
+                client.act(text, set, &mut random);
                 client.pool.keep_token();
             }
+            pause(GAP_MS, &mut random);
         }
-        let pause = random.between(PAUSE_MS.0, PAUSE_MS.1);
-        std::thread::sleep(Duration::from_millis(pause));
+        pause(PAUSE_MS, &mut random);
     }
     scene.record.add(client.pool.counts);
 }
 
+fn pause((least, most): (u64, u64), random: &mut Random) {
+    let time = random.between(least, most);
+    std::thread::sleep(Duration::from_millis(time));
+}
+
 impl Client<'_> {
-    fn act(&mut self, random: &mut Random) {
-        let text = random.below(TEXTS);
+    /// One operation, mostly on this text or set.
+    fn act(&mut self, text: u64, set: u64, random: &mut Random) {
+        let (text, set) = if random.chance(ELSEWHERE) {
+            (random.below(TEXTS), random.below(SETS))
+        } else {
+            (text, set)
+        };
         let round = self.scene.record.elapsed().as_millis() / ROUND.as_millis();
-        let set = round as u64 * SETS + random.below(SETS);
+        let set = round as u64 * SETS + set;
         match random.below(100) {
             0..20 => self.set(text),
             20..45 => self.get(text),

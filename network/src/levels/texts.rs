@@ -153,9 +153,10 @@ mod tests {
             ["read-your-writes", "pram", "causal"]
         );
         let older = [(1, 0, "set", 10), (2, 0, "get", 10), (2, 0, "get", 1)];
+        // A reader of a session's write is not before it any more.
         assert_eq!(
             refused_at(&older, [10, 2]),
-            ["monotonic-reads", "pram", "causal"]
+            ["monotonic-reads", "monotonic-writes", "pram", "causal"]
         );
         let order = [
             (1, 0, "set", 10),

@@ -10,7 +10,7 @@ use crate::levels::panel::Panel;
 
 const REPLICAS: usize = 2;
 /// After so many operations replicas are equal.
-const EPOCH: u64 = 12;
+const EPOCH: u64 = 40;
 
 /// Texts with the number of their last write, and sets.
 #[derive(Clone, Default)]
