@@ -90,6 +90,9 @@ struct LevelsOptions {
     /// Rufous's binary [default: the one beside this program]
     #[arg(long, value_name = "PATH")]
     rufous: Option<PathBuf>,
+    /// Have clients of all levels do without tokens and BEGIN, to see that this is found: the exit code is 1 then
+    #[arg(long)]
+    careless: bool,
 }
 
 #[derive(Subcommand)]
@@ -227,6 +230,7 @@ fn show_levels(options: LevelsOptions) -> Result<bool> {
         time: Duration::from_secs(options.seconds),
         workers: options.workers,
         rufous: server(options.rufous)?,
+        is_careless: options.careless,
     };
     levels.run()
 }

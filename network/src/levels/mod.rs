@@ -42,7 +42,7 @@ use panel::Panel;
 use pool::Door;
 use quiet::Quiet;
 use record::Deed;
-use scene::{EVENTUAL, End, Scene};
+use scene::{Clients, EVENTUAL, End, Scene};
 
 const NODES: usize = 3;
 /// Clients of a scene.
@@ -66,6 +66,8 @@ pub struct Levels {
     pub time: Duration,
     pub workers: usize,
     pub rufous: PathBuf,
+    /// Without tokens and `BEGIN`, to see that broken promises are found.
+    pub is_careless: bool,
 }
 
 /// What clients of all scenes share.
@@ -147,7 +149,7 @@ impl Levels {
 
     /// Clients work while a node is killed and started again.
     fn play(&self, nodes: &mut Nodes, stage: &Stage) -> Result<Vec<Scene>> {
-        let mut scenes = scenes();
+        let mut scenes = self.scenes();
         for scene in &mut scenes {
             scene.open(&stage.doors[0])?;
         }
@@ -181,6 +183,23 @@ impl Levels {
         }
     }
 
+    /// Each level, and the same work at `eventual`.
+    fn scenes(&self) -> Vec<Scene> {
+        let clients = if self.is_careless {
+            Clients::Careless
+        } else {
+            Clients::Right
+        };
+        let mut scenes = Vec::new();
+        for level in &ALL {
+            scenes.push(Scene::new(level, clients));
+            if level.name != EVENTUAL {
+                scenes.push(Scene::new(level, Clients::Comparison));
+            }
+        }
+        scenes
+    }
+
     fn happen(&self, nodes: &mut Nodes, scenes: &[Scene]) -> Result<()> {
         let began = Instant::now();
         wait(began, self.time * KILLED_AT / 100, scenes)?;
@@ -198,18 +217,6 @@ impl Levels {
         wait(began, self.time, scenes)?;
         nodes.all_run()
     }
-}
-
-/// Each level, and the same work at `eventual`.
-fn scenes() -> Vec<Scene> {
-    let of = |level: &'static level::Level| {
-        let compared = level.name != EVENTUAL;
-        [
-            Some(Scene::new(level, false)),
-            compared.then(|| Scene::new(level, true)),
-        ]
-    };
-    ALL.iter().flat_map(of).flatten().collect()
 }
 
 fn settle(quiet: &mut Quiet, set: &str) -> Result<Duration> {

@@ -2,7 +2,7 @@
 
 use super::level::{Kind, Level};
 use super::record::Counts;
-use super::scene::Verdict;
+use super::scene::{EVENTUAL, Verdict};
 
 /// An example has no more characters.
 const SHOWN: usize = 240;
@@ -32,10 +32,14 @@ impl Panel {
         println!("  promises   {}", level.promises);
         println!("  allows     {}", level.allows);
         println!("  clients    {}", self.work());
-        if !counts.waited.is_zero() {
+        if counts.resumed > 0 {
             println!(
-                "             {} sessions outlived their connection, {} ended with it; BEHIND: {} × RESUME, {} × TOKEN",
-                counts.outlived, counts.ended, counts.behind, counts.late_tokens
+                "             {} moves with a token, which took {} ms at most; BEHIND: {} × RESUME, {} × TOKEN; {} sessions ended",
+                counts.resumed,
+                counts.longest.as_millis(),
+                counts.behind,
+                counts.late_tokens,
+                counts.ended
             );
         }
         if !counts.errors.is_empty() {
@@ -54,8 +58,13 @@ impl Panel {
         }
         let (operations, eventual) = &self.eventual;
         println!(
-            "  eventual   anomalies: {} in {operations} operations",
-            eventual.count()
+            "  eventual   anomalies: {} in {operations} operations{}",
+            eventual.count(),
+            if self.level.name == EVENTUAL {
+                ", by the rules of the level causal"
+            } else {
+                ""
+            }
         );
         print_verdict(eventual, "");
     }
@@ -72,13 +81,8 @@ impl Panel {
                 self.reads
             ),
         };
-        let waited = if counts.waited.is_zero() {
-            String::new()
-        } else {
-            format!(", {:.1} s waited", counts.waited.as_secs_f64())
-        };
         format!(
-            "{what}, {} moves to other connections, {} of them to other nodes{waited}",
+            "{what}, {} moves to other connections, {} of them to other nodes",
             counts.moves, counts.crossings
         )
     }

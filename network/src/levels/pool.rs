@@ -37,8 +37,6 @@ pub struct Pool<'a> {
     has_gap: bool,
     /// The reply to `SESSION TOKEN` was not received yet.
     owes_token: bool,
-    /// The last connection was lost.
-    was_lost: bool,
     session: usize,
     pub counts: Counts,
 }
@@ -54,7 +52,6 @@ impl<'a> Pool<'a> {
             token: None,
             has_gap: false,
             owes_token: false,
-            was_lost: false,
             session: record.new_session(),
             counts: Counts::default(),
         }
@@ -82,8 +79,7 @@ impl<'a> Pool<'a> {
         if self.take(to) {
             self.counts.moves += 1;
             self.counts.crossings += u64::from(self.node() != self.doors[to].node);
-            self.counts.outlived += u64::from(self.was_lost && self.token.is_some());
-            self.was_lost = false;
+            self.counts.resumed += u64::from(self.token.is_some());
             self.at = Some(to);
         }
         self.at.is_some()
@@ -102,9 +98,11 @@ impl<'a> Pool<'a> {
         };
         let began = Instant::now();
         let reply = client.call(&["SESSION", "RESUME", token, "TIMEOUT", RESUME_MS]);
-        self.counts.waited += began.elapsed();
         match reply {
-            Ok(Reply::Simple(ok)) if ok == "OK" => return true,
+            Ok(Reply::Simple(ok)) if ok == "OK" => {
+                self.counts.longest = self.counts.longest.max(began.elapsed());
+                return true;
+            }
             Ok(Reply::Error(text)) if text.starts_with("BEHIND") => self.counts.behind += 1,
             Ok(Reply::Error(text)) => self.counts.error(&text),
             Ok(other) => self.record.on_odd(format!("SESSION RESUME: {other:?}")),
@@ -169,7 +167,6 @@ impl<'a> Pool<'a> {
         if let Some(at) = self.at.take() {
             self.open[at] = None;
         }
-        self.was_lost = true;
         if std::mem::take(&mut self.has_gap) {
             self.counts.ended += 1;
             self.token = None;

@@ -41,16 +41,16 @@ pub struct Counts {
     /// Changes of the connection, and those to another node.
     pub moves: u64,
     pub crossings: u64,
-    /// Sessions that went on with a token after their connection was lost.
-    pub outlived: u64,
+    /// Moves with a token.
+    pub resumed: u64,
     /// `SESSION RESUME` that was answered `BEHIND`.
     pub behind: u64,
     /// `SESSION TOKEN` that was answered `BEHIND`.
     pub late_tokens: u64,
     /// Sessions that ended because the token of their last operation was lost.
     pub ended: u64,
-    /// All waits of `SESSION RESUME` together.
-    pub waited: Duration,
+    /// The longest wait for `SESSION RESUME`.
+    pub longest: Duration,
     /// Errors by their codes.
     pub errors: BTreeMap<String, u64>,
 }
@@ -65,11 +65,11 @@ impl Counts {
         self.operations += other.operations;
         self.moves += other.moves;
         self.crossings += other.crossings;
-        self.outlived += other.outlived;
+        self.resumed += other.resumed;
         self.behind += other.behind;
         self.late_tokens += other.late_tokens;
         self.ended += other.ended;
-        self.waited += other.waited;
+        self.longest = self.longest.max(other.longest);
         for (code, count) in other.errors {
             *self.errors.entry(code).or_default() += count;
         }

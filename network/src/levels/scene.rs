@@ -18,11 +18,21 @@ use super::texts::{self, Ends};
 /// The level that promises the least.
 pub const EVENTUAL: &str = "eventual";
 
+/// How clients use their level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clients {
+    /// With tokens and `BEGIN`.
+    Right,
+    /// Without them: what they see breaks the level.
+    Careless,
+    /// Without them, in the keyspace `eventual`.
+    Comparison,
+}
+
 /// See the module's description.
 pub struct Scene {
     pub level: &'static Level,
-    /// It does the same in the keyspace `eventual`, without tokens and `BEGIN`.
-    is_comparison: bool,
+    clients: Clients,
     prefix: String,
     pub record: Record,
     /// Of its texts.
@@ -57,15 +67,15 @@ pub struct End {
 }
 
 impl Scene {
-    pub fn new(level: &'static Level, is_comparison: bool) -> Self {
-        let prefix = if is_comparison {
+    pub fn new(level: &'static Level, clients: Clients) -> Self {
+        let prefix = if clients == Clients::Comparison {
             format!("{EVENTUAL}:as-{}:", level.name)
         } else {
             format!("{}:", level.name)
         };
         Self {
             level,
-            is_comparison,
+            clients,
             prefix,
             record: Record::default(),
             first: Vec::new(),
@@ -73,7 +83,7 @@ impl Scene {
     }
 
     pub fn is_comparison(&self) -> bool {
-        self.is_comparison
+        self.clients == Clients::Comparison
     }
 
     /// Its name in files.
@@ -83,11 +93,11 @@ impl Scene {
 
     /// Without them `eventual` shows what it is.
     pub fn has_tokens(&self) -> bool {
-        !self.is_comparison && self.level.name != EVENTUAL
+        self.clients == Clients::Right && self.level.name != EVENTUAL
     }
 
     pub fn begins(&self) -> bool {
-        !self.is_comparison
+        self.clients == Clients::Right
     }
 
     pub fn text(&self, key: u64) -> String {

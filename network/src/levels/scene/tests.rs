@@ -35,7 +35,7 @@ fn exchange(replicas: &mut [Replica; REPLICAS]) {
 
 /// What two clients see who take any replica for each operation.
 fn without_tokens(level: &'static Level) -> (Scene, End) {
-    let mut scene = Scene::new(level, false);
+    let mut scene = Scene::new(level, Clients::Careless);
     let mut random = Random::new(7, "levels without tokens");
     scene.first = (0..TEXTS).map(|_| scene.record.new_number()).collect();
     let mut replicas = [(); REPLICAS].map(|()| Replica {
@@ -77,7 +77,7 @@ fn without_tokens(level: &'static Level) -> (Scene, End) {
 
 /// Two transactions whose commands are executed as they come: each is the last to write one key, and sees the other at work.
 fn without_begin(level: &'static Level) -> (Scene, End) {
-    let scene = Scene::new(level, false);
+    let scene = Scene::new(level, Clients::Careless);
     let (one, other) = (scene.record.new_number(), scene.record.new_number());
     let value = |transaction| Value {
         transaction,
@@ -166,7 +166,7 @@ fn both_judges_find_what_sessions_without_tokens_see() {
 #[test]
 fn replicas_that_differ_in_the_end_break_every_level() {
     for level in &ALL {
-        let scene = Scene::new(level, false);
+        let scene = Scene::new(level, Clients::Careless);
         let end = End {
             unlike: vec!["a key".to_owned()],
             texts: Vec::new(),
