@@ -47,9 +47,7 @@ use scene::{Clients, EVENTUAL, End, Scene};
 const NODES: usize = 3;
 /// Clients of a scene.
 const CLIENTS: u64 = 2;
-/// The node that is killed.
-const KILLED: usize = 2;
-/// When it is killed and when it is started again, in percent of the time.
+/// When a node is killed and when it is started again, in percent of the time.
 const KILLED_AT: u32 = 35;
 const STARTED_AT: u32 = 60;
 /// The node that is further away from the others, and by how much, each way.
@@ -93,10 +91,11 @@ impl Levels {
         if !matches!(outcome, Ok(true)) {
             folder.disable_cleanup(true);
             println!(
-                "the logs of the nodes and the histories are in {}\nagain: cargo xtask demo levels -- --seed {} --seconds {}",
+                "the logs of the nodes and the histories are in {}\nagain: cargo xtask demo levels -- --seed {} --seconds {}{}",
                 folder.path().display(),
                 self.seed,
-                self.time.as_secs()
+                self.time.as_secs(),
+                if self.is_careless { " --careless" } else { "" }
             );
         }
         outcome
@@ -202,18 +201,19 @@ impl Levels {
 
     fn happen(&self, nodes: &mut Nodes, scenes: &[Scene]) -> Result<()> {
         let began = Instant::now();
+        let killed = 1 + Random::new(self.seed, "killed").index(NODES);
         wait(began, self.time * KILLED_AT / 100, scenes)?;
-        nodes.kill(KILLED)?;
+        nodes.kill(killed)?;
         println!(
-            "  {:3} s: node {KILLED} is killed (SIGKILL)",
+            "  {:3} s: node {killed} is killed (SIGKILL)",
             began.elapsed().as_secs()
         );
         wait(began, self.time * STARTED_AT / 100, scenes)?;
         println!(
-            "  {:3} s: node {KILLED} is started again",
+            "  {:3} s: node {killed} is started again",
             began.elapsed().as_secs()
         );
-        nodes.start_again(KILLED)?;
+        nodes.start_again(killed)?;
         wait(began, self.time, scenes)?;
         nodes.all_run()
     }
