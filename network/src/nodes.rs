@@ -84,6 +84,13 @@ impl Drop for Process {
     }
 }
 
+impl Drop for Nodes {
+    /// A mounted disk would keep the folder from being removed.
+    fn drop(&mut self) {
+        let _ = disk::release(&self.plan.folder.join("etcd"));
+    }
+}
+
 impl Nodes {
     /// Starts etcd and so many nodes; they may not have met yet.
     pub fn start(plan: Plan, nodes: usize) -> Result<Self> {
