@@ -23,6 +23,7 @@
 //! | [`verdict`] | whether it can be |
 //! | [`run`] | one run |
 //! | [`bank`] | money that moves between accounts of several nodes, under each fault in turn |
+//! | [`levels`] | a panel for each level of keyspaces, whose clients' history is judged |
 //! | [`demo`] | each fault in turn, and a table of what clients saw |
 #![forbid(unsafe_code)]
 
@@ -36,6 +37,7 @@ pub mod faults;
 pub mod filters;
 pub mod history;
 pub mod lattice;
+pub mod levels;
 pub mod nodes;
 pub mod registers;
 pub mod run;

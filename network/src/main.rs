@@ -5,12 +5,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use rufous_network::bank::Bank;
 use rufous_network::demo::Demo;
+use rufous_network::levels::Levels;
 use rufous_network::run::{self, Run};
 use rufous_network::{delay, history, space};
 
@@ -75,6 +76,25 @@ struct BankOptions {
     seed: Option<u64>,
 }
 
+#[derive(Args)]
+struct LevelsOptions {
+    /// What clients do, and when they take other connections [default: by the time of day]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How long clients work
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(4..))]
+    seconds: u64,
+    /// Workers of each node
+    #[arg(long, default_value_t = 2)]
+    workers: usize,
+    /// Rufous's binary [default: the one beside this program]
+    #[arg(long, value_name = "PATH")]
+    rufous: Option<PathBuf>,
+    /// Have clients of all levels do without tokens and BEGIN, to see that this is found: the exit code is 1 then
+    #[arg(long)]
+    careless: bool,
+}
+
 #[derive(Subcommand)]
 enum Command {
     /// Say what keeps this machine from it; nothing where it can
@@ -106,6 +126,17 @@ enum Command {
         #[command(flatten)]
         bank: BankOptions,
     },
+    /// A panel for each level of keyspaces: what it promises, what clients saw while a node was killed, what eventual showed
+    Levels {
+        #[command(flatten)]
+        levels: LevelsOptions,
+    },
+    /// The levels themselves, in namespaces that are made already
+    #[command(hide = true)]
+    LevelsInside {
+        #[command(flatten)]
+        levels: LevelsOptions,
+    },
     /// The run itself, in namespaces that are made already
     #[command(hide = true)]
     Inside {
@@ -131,6 +162,8 @@ fn main() -> ExitCode {
         Some(Command::FaultsInside { demo }) => faults(demo),
         Some(Command::Bank { .. }) => start_again("bank-inside", 1),
         Some(Command::BankInside { bank }) => open_bank(bank),
+        Some(Command::Levels { .. }) => start_again("levels-inside", 1),
+        Some(Command::LevelsInside { levels }) => show_levels(levels),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -189,6 +222,17 @@ fn open_bank(options: BankOptions) -> Result<bool> {
         only: options.demo.only,
     };
     bank.run()
+}
+
+fn show_levels(options: LevelsOptions) -> Result<bool> {
+    let levels = Levels {
+        seed: options.seed.unwrap_or_else(of_today),
+        time: Duration::from_secs(options.seconds),
+        workers: options.workers,
+        rufous: server(options.rufous)?,
+        is_careless: options.careless,
+    };
+    levels.run()
 }
 
 /// A seed by the time of day.

@@ -14,7 +14,6 @@ use rufous_bench::client::{Client, Reply};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::demo::disk;
-use crate::lattice;
 use crate::space::Host;
 
 /// The cluster's name.
@@ -40,6 +39,8 @@ pub struct Plan {
     pub disks: bool,
     /// Copies of each slot: one node less may be in trouble.
     pub copies: usize,
+    /// Tables of a node's configuration file.
+    pub keyspaces: String,
 }
 
 /// See the module's description.
@@ -83,6 +84,13 @@ impl Drop for Process {
     }
 }
 
+impl Drop for Nodes {
+    /// A mounted disk would keep the folder from being removed.
+    fn drop(&mut self) {
+        let _ = disk::release(&self.plan.folder.join("etcd"));
+    }
+}
+
 impl Nodes {
     /// Starts etcd and so many nodes; they may not have met yet.
     pub fn start(plan: Plan, nodes: usize) -> Result<Self> {
@@ -109,7 +117,7 @@ impl Nodes {
             std::fs::create_dir_all(&folder)?
         }
         let file = folder.with_extension("toml");
-        std::fs::write(file, lattice::CONFIGURATION)?;
+        std::fs::write(file, &self.plan.keyspaces)?;
         let host = Host::of_node(no);
         let way = way(&host, no)?;
         self.nodes.push(Node {

@@ -80,6 +80,7 @@ impl Run {
             folder: folder.to_owned(),
             disks,
             copies: self.copies,
+            keyspaces: lattice::CONFIGURATION.to_owned(),
         };
         let mut nodes = Nodes::start(plan, self.nodes)?;
         let took = nodes.until_whole()?;

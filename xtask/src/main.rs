@@ -60,6 +60,7 @@ use std::process::ExitCode;
         cargo xtask demo elastic            nodes join, drain and are killed, every write audited\n  \
         cargo xtask demo faults             full disks, partitions, kills, lost folders: what clients see\n  \
         cargo xtask demo bank               transactions over nodes under the same faults, to the cent\n  \
+        cargo xtask demo levels             what each level promises while a node is killed, and what eventual shows\n  \
         cargo xtask bench-peers --help      side by side with Redis and Valkey\n  \
         cargo xtask figures anna4           updates in process beside concurrent maps\n  \
         cargo xtask figures anna6           one worker, two workers, two nodes\n  \

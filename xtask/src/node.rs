@@ -31,7 +31,7 @@ pub(crate) struct DemoArgs {
     /// durable: about how many keys there are
     #[arg(long, default_value_t = 40_000)]
     keys: usize,
-    /// elastic: arguments for `rufous-bench elastic`, faults and bank: for `rufous-network`; `--help` after
+    /// elastic: arguments for `rufous-bench elastic`, faults, bank and levels: for `rufous-network`; `--help` after
     /// `--` shows them
     #[arg(last = true)]
     arguments: Vec<String>,
@@ -55,6 +55,9 @@ enum Demo {
     /// A bank at three nodes: transfers, purchases by card and audits in transactions over nodes, while nodes are killed,
     /// cut off, full, stopped, added or drained
     Bank,
+    /// A keyspace for each of the ten levels at three nodes: what two clients of each saw while a node was killed, and what
+    /// `eventual` showed
+    Levels,
 }
 
 /// Builds the release binaries and passes the arguments on.
@@ -112,6 +115,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<bool> {
         Demo::Elastic => elastic(&args.arguments),
         Demo::Faults => network::demo("faults", &args.arguments),
         Demo::Bank => network::demo("bank", &args.arguments),
+        Demo::Levels => network::demo("levels", &args.arguments),
     }
 }
 

@@ -105,6 +105,7 @@ impl Bank {
             folder: folder.to_owned(),
             disks: true,
             copies: 2,
+            keyspaces: crate::lattice::CONFIGURATION.to_owned(),
         };
         println!(
             "Seed {}: three nodes, two copies of each key, {} accounts, {} of them cards, {} cents",

@@ -78,6 +78,7 @@ impl Demo {
             folder: folder.to_owned(),
             disks: true,
             copies: 2,
+            keyspaces: crate::lattice::CONFIGURATION.to_owned(),
         };
         println!("Three nodes, two copies of each key, a disk of 256 MiB each, etcd");
         let mut nodes = Nodes::start(plan, NODES)?;
