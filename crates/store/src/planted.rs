@@ -50,8 +50,6 @@ pub enum Planted {
     EpochInParts,
     /// A transaction reads the current value of an item each time.
     ReadsNotCached,
-    /// Copies of an item cut expire by the clock of the stamps, which goes on.
-    ItemCutExpires,
     /// Deletions are forgotten at once.
     ForgottenEarly,
     /// Deletions are forgotten without waiting for other nodes.

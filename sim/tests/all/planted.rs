@@ -211,11 +211,6 @@ fn item_cuts_that_read_anew() {
 }
 
 #[test]
-fn item_cuts_whose_items_expire() {
-    caught_saying("item-cut-expires", &lattice(), "an item cut reads", 300);
-}
-
-#[test]
 fn transactions_that_write_at_once_under_several_stamps() {
     let what = "transactions win on one key each";
     caught_among::<World>("stamps-apart", &lattice(), what, 700..800);

@@ -59,6 +59,21 @@ pub(super) fn refuse_append(at: &mut At<'_>) -> usize {
     0
 }
 
+/// A tombstone of an earlier type makes way for a write of a later one, which stays at all replicas whatever they have of the
+/// earlier one (see `merging`): another type can be written as soon as the value is deleted here. Not the other way round: where
+/// another replica still has the later type, the write would be lost.
+fn bury_earlier(at: &mut At<'_>, tag: Tag) {
+    if at.db.graves.len() > 0
+        && at
+            .db
+            .graves
+            .tag_of(at.key.bytes)
+            .is_some_and(|old| old < tag)
+    {
+        at.replica().drop_all();
+    }
+}
+
 /// Writes to the running command's replica of a key: `encode` gets its value and appends operations, which are
 /// committed and reported.
 pub(super) fn write_replica<R>(
@@ -71,6 +86,7 @@ pub(super) fn write_replica<R>(
         at.refuse(CLOCKS_LEAD);
         return None;
     }
+    bury_earlier(at, tag);
     let mut ops = std::mem::take(&mut at.env.ops);
     ops.clear();
     let change = |object: &mut Object, env: &mut Env| {
@@ -173,7 +189,10 @@ fn fits(at: &mut At<'_>, object: &Object) -> bool {
     };
     let known = match at.live() {
         Some(found) => at.db.records.shape(found.handle).0,
-        None => at.db.graves.tag_of(at.key.bytes).or(Some(tag)),
+        None => {
+            bury_earlier(at, tag);
+            at.db.graves.tag_of(at.key.bytes).or(Some(tag))
+        }
     };
     if known != Some(tag) {
         at.refuse(OTHER_TYPE);
@@ -261,6 +280,7 @@ pub(super) fn update<T: Registered, R>(
         at.refuse(CLOCKS_LEAD);
         return Err(WrongType);
     }
+    bury_earlier(at, link.tag);
     let key = at.key;
     let Some(mut writing) = at.env.lattice.take_writing() else {
         return Err(WrongType);

@@ -96,7 +96,6 @@ impl Scenario for World {
             Fault::Kernel(Planted::LeadIgnored),
             Fault::Kernel(Planted::DoneAtOnce),
             Fault::Kernel(Planted::ReadsNotCached),
-            Fault::Kernel(Planted::ItemCutExpires),
             Fault::Kernel(Planted::StampsApart),
             Fault::Kernel(Planted::CommitLosesCommand),
             Fault::Kernel(Planted::CutNotKept),

@@ -119,14 +119,18 @@ fn write(shard: &mut Shard, kind: Kind, stamp: Stamp, word: Option<&[u8]>) {
 
 /// A few writes of one kind. The stamps of all states come from few times and replicas, none of them twice.
 fn state(draw: &mut Draw, next: &mut u64) -> State {
-    let kind = [Kind::Text, Kind::Members, Kind::Fields][draw.below(3) as usize];
+    let kinds = [Kind::Text, Kind::Members, Kind::Fields];
+    let mut at = draw.below(3) as usize;
     let mut shard = shard();
-    for _ in 0..=draw.below(3) {
+    for _ in 0..=draw.below(4) {
         *next += 1;
         let stamp = Stamp::new(1_000 + *next, 1 + draw.below(3) as u16);
         let words: [&[u8]; 3] = [b"a", b"b", b"c"];
         let word = words.get(draw.below(4) as usize).copied();
-        write(&mut shard, kind, stamp, word);
+        write(&mut shard, kinds[at], stamp, word);
+        if word.is_none() && at < 2 {
+            at += draw.below(2) as usize;
+        }
     }
     State::of(&mut shard)
 }
@@ -134,7 +138,42 @@ fn state(draw: &mut Draw, next: &mut u64) -> State {
 #[test]
 fn a_key_is_a_lattice_whatever_types_are_written_to_it() {
     let mut next = 0;
-    laws::check(24, 1, |draw| state(draw, &mut next)).unwrap();
+    laws::check(30, 1, |draw| state(draw, &mut next)).unwrap();
+}
+
+#[test]
+fn after_a_deletion_a_later_type_is_written_at_once() {
+    let (mut here, mut there, mut log) = (shard(), shard(), shard());
+    here.observers_mut().set_journaling(true);
+    write(&mut here, Kind::Text, Stamp::new(1_001, 1), Some(b"a"));
+    State::of(&mut here).give(&mut there);
+    write(&mut here, Kind::Text, Stamp::new(1_002, 1), None);
+    write(&mut here, Kind::Members, Stamp::new(1_003, 1), Some(b"b"));
+    here.check();
+    let is = (Some(Tag::SharedSet), BTreeSet::from([b"b".to_vec()]));
+    assert_eq!(State::of(&mut here).shown(), is);
+    // Neither the earlier string nor a later one changes that elsewhere.
+    let late = State::of(&mut there);
+    State::of(&mut here).give(&mut there);
+    late.give(&mut there);
+    write(&mut log, Kind::Text, Stamp::new(1_009, 2), Some(b"c"));
+    State::of(&mut log).give(&mut there);
+    assert_eq!(State::of(&mut there).shown(), is);
+    assert_eq!(there.counters().types_lost, 1);
+    // Nor does the log.
+    let mut again = shard();
+    super::journal::replay(&mut again, &here.journal().clone());
+    assert_eq!(State::of(&mut again).shown(), is);
+    // An earlier type has to wait.
+    write(&mut here, Kind::Members, Stamp::new(1_010, 1), None);
+    let key = here.key(b"k");
+    here.begin_lattice(Writer {
+        stamp: Stamp::new(1_011, 1),
+    });
+    here.set(0, key, NewValue::Copy(b"d"), ExpirySetting::Clear, NOW);
+    let ended = here.end_lattice().expect("begun");
+    assert!(ended.refused.is_some());
+    here.check();
 }
 
 #[test]

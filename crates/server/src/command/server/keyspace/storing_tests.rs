@@ -111,7 +111,14 @@ fn a_type_that_loses_is_counted() {
     }
     let info = rig.run("INFO keyspaces");
     assert!(info.contains("replica_type_conflicts_lost:1\r\n"), "{info}");
-    // Another type after a deletion: once all replicas have forgotten it.
+    // Another type after a deletion: at once where it is a later one, and otherwise once all replicas have forgotten it.
+    rig.check_on(clients[0], "SET l:j 1", "+OK\r\n");
+    rig.check_on(clients[0], "DEL l:j", ":1\r\n");
+    rig.check_on(clients[0], "SADD l:j x", ":1\r\n");
+    rig.advance_ms(50);
+    for client in clients {
+        rig.check_on(client, "SMEMBERS l:j", "*1\r\n$1\r\nx\r\n");
+    }
     rig.check_on(clients[0], "DEL l:k", ":1\r\n");
     let reply = rig.run_on(clients[0], "SET l:k 2");
     assert!(reply.contains("or did not long ago"), "{reply}");
