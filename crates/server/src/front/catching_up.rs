@@ -137,8 +137,7 @@ impl CatchingUp {
             return std::mem::take(&mut self.waiting);
         }
         let ripe = |waiting: &mut Waiting| !waiting.waited || waiting.is_over(now);
-        let ripe = self.waiting.extract_if(.., ripe).collect();
-        ripe
+        self.waiting.extract_if(.., ripe).collect()
     }
 
     fn keep(&mut self, waiting: Vec<Waiting>) {
