@@ -27,6 +27,8 @@ pub struct Figures {
     pub contexts_bytes: u64,
     /// Writes that became siblings.
     pub concurrent_writes: u64,
+    /// Values that were shown and have made way for one of another type.
+    pub types_lost: u64,
     /// Counts on nothing that the startup held back and restored.
     pub counts_held: u64,
     /// Epochs whose messages waited for the commit of commands over several workers that were in progress when the
@@ -61,6 +63,7 @@ impl Figures {
         self.contexts += other.contexts;
         self.contexts_bytes += other.contexts_bytes;
         self.concurrent_writes += other.concurrent_writes;
+        self.types_lost += other.types_lost;
         self.counts_held += other.counts_held;
         self.epochs_waited += other.epochs_waited;
         self.converted_keys += other.converted_keys;

@@ -35,6 +35,9 @@ use rufous_base::WorkerId;
 use rufous_store::planted::{self, Planted};
 use std::collections::BTreeSet;
 
+/// An odd factor without structure, which spreads each part of a state over a sum.
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// One worker's knowledge of all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
@@ -358,6 +361,36 @@ impl Heard {
         if let Some(other) = self.other(from) {
             other.is_open = true;
         }
+    }
+
+    /// A number that is another one when anything has changed on which [`Heard::lacks`] and [`Heard::has_all`] depend. It is computed from
+    /// that, so that no change can be missed; in time that is small beside that of asking for many sessions.
+    pub fn news(&self, is_up: &dyn Fn(u16) -> bool) -> u64 {
+        let own = [
+            self.epoch,
+            u64::from(self.next),
+            u64::from(self.awaits_mapping),
+        ];
+        let silent = self.silent.iter();
+        let silent = silent.flat_map(|&node| [u64::from(node), u64::from(is_up(node))]);
+        let of = |of: &Other| {
+            let is_up = is_up(member::node_of(of.replica));
+            let state = u64::from(of.replica) << 1 | u64::from(is_up);
+            [
+                state,
+                of.upto,
+                of.sent,
+                of.reported,
+                of.dropped_at.map_or(0, |at| at + 1),
+            ]
+        };
+        let all = own
+            .into_iter()
+            .chain(silent)
+            .chain(self.others.iter().flat_map(of));
+        all.fold(0, |sum: u64, part| {
+            (sum.rotate_left(5) ^ part).wrapping_mul(MIX)
+        })
     }
 
     /// What a session here may have seen of others.

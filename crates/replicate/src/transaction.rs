@@ -27,11 +27,19 @@ pub enum Runs {
     OnCopies,
 }
 
+/// A reading of the clocks from which deadlines count.
+#[derive(Clone, Copy, Debug)]
+pub struct Instant {
+    pub now: Now,
+    /// For replicated keys, in Unix milliseconds.
+    pub lattice_ms: u64,
+}
+
 /// See the module's description.
 #[derive(Debug)]
 pub struct Transaction {
     isolation: Isolation,
-    /// When it began, or when it came to keep what it reads.
+    /// When it began, or when it came to keep what it reads: at level item-cut deadlines of all its copies are judged as of then.
     since: Now,
     copied: BTreeSet<KeyName>,
     /// Memory of these names.
@@ -63,16 +71,30 @@ enum Before {
 
 impl Transaction {
     /// `copies` is an empty shard.
-    pub fn new(isolation: Isolation, copies: Box<Shard>, now: Now) -> Self {
-        Self {
+    pub fn new(isolation: Isolation, copies: Box<Shard>, since: Instant) -> Self {
+        let mut transaction = Self {
             isolation,
-            since: now,
+            since: since.now,
             copied: BTreeSet::new(),
             names_bytes: 0,
             empty_bytes: copies.memory().total(),
             copies,
             savepoints: Vec::new(),
+        };
+        if transaction.keeps() {
+            transaction.keep_from(since);
         }
+        transaction
+    }
+
+    /// Whether what it reads stays as it was.
+    fn keeps(&self) -> bool {
+        self.level().has(&item_cut::LEVEL)
+    }
+
+    fn keep_from(&mut self, since: Instant) {
+        self.since = since.now;
+        self.copies.stop_time(since.now, since.lattice_ms);
     }
 
     pub fn isolation(&self) -> Isolation {
@@ -84,11 +106,11 @@ impl Transaction {
     }
 
     /// A command on keys of keyspaces that have this level together: see [`Isolation::on_keys`].
-    pub fn on_keys(&mut self, writes: bool, level: Level, now: Now) -> Result<(), AtOnce> {
-        let kept = self.level().has(&item_cut::LEVEL);
+    pub fn on_keys(&mut self, writes: bool, level: Level, at: Instant) -> Result<(), AtOnce> {
+        let kept = self.keeps();
         self.isolation.on_keys(writes, level)?;
-        if !kept && self.level().has(&item_cut::LEVEL) {
-            self.since = now;
+        if !kept && self.keeps() {
+            self.keep_from(at);
         }
         Ok(())
     }
@@ -112,7 +134,7 @@ impl Transaction {
     pub fn runs(&self, writes: bool, keys: &[KeyName]) -> Runs {
         let is_own = keys.iter().any(|key| self.copied.contains(key));
         let level = self.level();
-        let keeps = level.has(&item_cut::LEVEL) && !keys.is_empty();
+        let keeps = self.keeps() && !keys.is_empty();
         if keeps || level.has(&read_committed::LEVEL) && read_committed::waits(writes, is_own) {
             Runs::OnCopies
         } else if level.has(&read_uncommitted::LEVEL) && writes {
@@ -142,14 +164,12 @@ impl Transaction {
 
     /// The time at which commands run on the copies. An item that is read again must not have expired meanwhile.
     pub fn now(&self, now: Now) -> Now {
-        match self.level().has(&item_cut::LEVEL) {
-            true => self.since,
-            false => now,
-        }
+        if self.keeps() { self.since } else { now }
     }
 
     /// Copies a key in its current state.
     pub fn copy(&mut self, key: KeyName, entry: Option<Entry>, now: Now) {
+        let now = self.now(now);
         if let Some(entry) = entry {
             let name = self.copies.key(&key.1);
             self.copies
@@ -167,7 +187,7 @@ impl Transaction {
     /// Ends a command for which `taken` was copied. Copies that were only read are dropped, unless the level keeps
     /// them.
     pub fn end_command(&mut self, taken: Vec<KeyName>, wrote: bool, now: Now) {
-        let stays = wrote || self.level().has(&item_cut::LEVEL) && item_cut::keeps();
+        let stays = wrote || self.keeps() && item_cut::keeps();
         if !stays {
             for key in taken {
                 self.forget(&key, now);
@@ -201,6 +221,7 @@ impl Transaction {
             self.let_go(&key, self.since);
         }
         self.copies.changeset().clear();
+        self.copies.let_time_go();
         debug_assert!(
             (0..DATABASES).all(|db| self.copies.is_empty(db)) && self.copies.graves_len() == 0,
             "a command wrote to a key it did not name"
@@ -233,7 +254,7 @@ impl Transaction {
 
     /// A command is about to change copies of these keys, of which `taken` were copied for it.
     pub fn before_change(&mut self, keys: &[KeyName], taken: &[KeyName], now: Now) {
-        let keeps = self.level().has(&item_cut::LEVEL);
+        let (keeps, now) = (self.keeps(), self.now(now));
         let Some(point) = self.savepoints.last_mut() else {
             return;
         };
@@ -256,6 +277,7 @@ impl Transaction {
 
     /// Makes all copies as they were at a savepoint, which stays; later ones are gone.
     pub fn go_back(&mut self, at: usize, now: Now) {
+        let now = self.now(now);
         while let Some(point) = self.savepoints.pop() {
             for (key, before) in point.before {
                 self.let_go(&key, now);
@@ -309,7 +331,11 @@ mod tests {
 
     fn begin(level: &str) -> Transaction {
         let level = level.parse().expect("a level");
-        Transaction::new(Isolation::given(level), Box::new(Shard::new(1)), NOW)
+        let since = Instant {
+            now: NOW,
+            lattice_ms: NOW.unix_ms(),
+        };
+        Transaction::new(Isolation::given(level), Box::new(Shard::new(1)), since)
     }
 
     fn key(name: &str) -> KeyName {

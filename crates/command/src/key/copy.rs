@@ -3,6 +3,7 @@
 use crate::options::{self, is};
 use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
+use rufous_kernel::shard::{DbKey, copy_shown};
 use std::borrow::Cow;
 
 command! {
@@ -70,7 +71,15 @@ fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), F
     // The source is accessed, the copy is new.
     let found = ctx.shard.read(ctx.db, from, ctx.now).is_some();
     let may = found && (options.replace || !ctx.shard.contains(target, to, ctx.now));
-    if may {
+    let is_lattice = |key| ctx.shard.lattice().writes(key);
+    if may && (is_lattice(from) || is_lattice(to)) {
+        let (db, key) = (ctx.db, from);
+        let to = DbKey {
+            db: target,
+            key: to,
+        };
+        copy_shown(ctx.shard, DbKey { db, key }, to, ctx.now);
+    } else if may {
         ctx.shard.copy((ctx.db, from), (target, to), ctx.now);
     }
     reply.integer(i64::from(may));

@@ -2,6 +2,7 @@
 
 use crate::{Ctx, Failure, Keys, Reply, command};
 use rufous_base::Args;
+use rufous_kernel::shard::{DbKey, move_shown};
 
 command! {
     /// Renames a key, replacing the destination if it exists.
@@ -11,8 +12,15 @@ command! {
 
 fn run(ctx: &mut Ctx<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Failure> {
     let (from, to) = (ctx.first_key(args.get(1)), ctx.key(args.get(2)));
+    let is_lattice = |key| ctx.shard.lattice().writes(key);
     // A key renamed to itself ends where it was.
-    if !ctx.shard.rename((ctx.db, from), (ctx.db, to), ctx.now) {
+    let is_there = if is_lattice(from) || is_lattice(to) {
+        let [from, to] = [from, to].map(|key| DbKey { db: ctx.db, key });
+        move_shown(ctx.shard, from, to, ctx.now)
+    } else {
+        ctx.shard.rename((ctx.db, from), (ctx.db, to), ctx.now)
+    };
+    if !is_there {
         return Err(Failure::NO_SUCH_KEY);
     }
     reply.ok();

@@ -27,13 +27,13 @@ const BYTES: Refusal = Refusal {
     why: "it changes a part of a value of which other replicas may be changing other parts",
     instead: "write the whole value with SET, or use a keyspace of regime strict",
 };
-const REPLACES: Refusal = Refusal {
-    why: "it replaces all elements, also those that other replicas are just adding",
-    instead: "store to a key of regime strict, or add the elements",
-};
 const MOVES: Refusal = Refusal {
     why: "all replicas would have to see both keys change at the same time",
     instead: "write the one and delete the other, or use a keyspace of regime strict",
+};
+const FREE_NAME: Refusal = Refusal {
+    why: "only all replicas together know whether the new name is free",
+    instead: "use RENAME, which replaces what the new name shows, or a keyspace of regime strict",
 };
 const NO_MERGE: Refusal = Refusal {
     why: "values of this type do not merge",
@@ -42,6 +42,10 @@ const NO_MERGE: Refusal = Refusal {
 const MUST_REPLACE: Refusal = Refusal {
     why: "only all replicas together know whether it exists",
     instead: "use it with REPLACE, or a keyspace of regime strict",
+};
+const LIST: Refusal = Refusal {
+    why: "it stores a list, which has positions, on which replicas that take writes at once do not agree",
+    instead: "store to a key of regime strict, or add the elements to a sorted set whose scores order them",
 };
 const SHAPE: Refusal = Refusal {
     why: "it changes how one replica keeps the HyperLogLog",
@@ -67,6 +71,15 @@ const SETS: &str = "Of two writes at the same time the one with the higher stamp
     replica shows a value, and where it shows none the new value has none";
 const OBSERVES: &str = "What replicas add at the same time is counted as if one had added it all. \
     Replies as this replica knows it. Refused where SET has written the string";
+const STORES: &str = "Changes the destination to the result of what this replica shows: removes the elements that this replica shows and \
+    that are not in the result, and adds all of the result, each as a command on it alone would. Elements that others add at the \
+    same time stay. Replies the size of the result. The destination loses its deadline, and must hold no value of another type";
+const COPIES: &str = "Writes what this replica shows of the source to the destination: a string as SET; of a collection the \
+    elements are removed and added as by SUNIONSTORE, so that what others add at the same time stays. The destination gets the \
+    source's deadline, and must hold no value of another type. A HyperLogLog is refused: PFMERGE adds it";
+const RENAMES: &str = "As COPY with REPLACE, and then DEL of the source: what others add to it at the same time stays there. Other \
+    replicas may show one of the two changes before the other, so that for a moment both keys are shown or none is; where both keys are \
+    of keyspaces with CUT they show both changes together";
 const REMOVES: &str = "Takes away what this replica shows; what is added elsewhere at the same \
     time stays";
 
@@ -184,7 +197,15 @@ pub static ROWS: &[Row] = &[
         "LEVEL causal only: replaces the values in the token, and adds to the others",
         "CAUSAL.SET note:a \"\" 1",
     ),
-    refused("copy", MOVES),
+    to(
+        only(
+            allowed("copy", COPIES, "COPY cart:a cart:b REPLACE"),
+            3,
+            &["REPLACE"],
+            MUST_REPLACE,
+        ),
+        Decides::Last,
+    ),
     allowed("decr", COUNTS, "DECR cart:n"),
     allowed("decrby", COUNTS, "DECRBY cart:n 2"),
     allowed("del", REMOVES, "DEL cart:a cart:b"),
@@ -221,9 +242,30 @@ pub static ROWS: &[Row] = &[
         &["CH"],
         COMPARES,
     ),
-    to(refused("georadius", REPLACES), Decides::Last),
-    to(refused("georadiusbymember", REPLACES), Decides::Last),
-    to(refused("geosearchstore", REPLACES), Decides::First),
+    to(
+        allowed(
+            "georadius",
+            STORES,
+            "GEORADIUS cart:g 13 52 200 km STORE cart:z",
+        ),
+        Decides::Last,
+    ),
+    to(
+        allowed(
+            "georadiusbymember",
+            STORES,
+            "GEORADIUSBYMEMBER cart:g Berlin 200 km STORE cart:z",
+        ),
+        Decides::Last,
+    ),
+    to(
+        allowed(
+            "geosearchstore",
+            STORES,
+            "GEOSEARCHSTORE cart:z cart:g FROMLONLAT 13 52 BYRADIUS 200 km",
+        ),
+        Decides::First,
+    ),
     Row {
         command: "getdel",
         decides: Decides::Any,
@@ -295,8 +337,8 @@ pub static ROWS: &[Row] = &[
     ),
     allowed("psetex", LAST_WINS, "PSETEX cart:a 60000 1"),
     refused("rank.add", NO_MERGE),
-    refused("rename", MOVES),
-    refused("renamenx", MOVES),
+    allowed("rename", RENAMES, "RENAME cart:a cart:b"),
+    refused("renamenx", FREE_NAME),
     only(
         allowed("restore", RESTORES, "RESTORE cart:s 0 payload REPLACE"),
         4,
@@ -313,7 +355,10 @@ pub static ROWS: &[Row] = &[
          this replica",
         "SADD cart:s apple pear",
     ),
-    to(refused("sdiffstore", REPLACES), Decides::First),
+    to(
+        allowed("sdiffstore", STORES, "SDIFFSTORE cart:s cart:x cart:y"),
+        Decides::First,
+    ),
     unless(
         allowed("set", SETS, "SET cart:a 1 EX 60"),
         3,
@@ -324,12 +369,18 @@ pub static ROWS: &[Row] = &[
     allowed("setex", LAST_WINS, "SETEX cart:a 60 1"),
     refused("setnx", CONDITION),
     refused("setrange", BYTES),
-    to(refused("sinterstore", REPLACES), Decides::First),
+    to(
+        allowed("sinterstore", STORES, "SINTERSTORE cart:s cart:x cart:y"),
+        Decides::First,
+    ),
     refused("smove", MOVES),
-    to(refused("sort", POSITIONS), Decides::Last),
+    to(refused("sort", LIST), Decides::Last),
     refused("spop", ONE_TAKER),
     allowed("srem", REMOVES, "SREM cart:s apple"),
-    to(refused("sunionstore", REPLACES), Decides::First),
+    to(
+        allowed("sunionstore", STORES, "SUNIONSTORE cart:s cart:x cart:y"),
+        Decides::First,
+    ),
     refused(
         "swapdb",
         Refusal {
@@ -351,13 +402,22 @@ pub static ROWS: &[Row] = &[
         &["CH", "INCR"],
         COMPARES,
     ),
-    to(refused("zdiffstore", REPLACES), Decides::First),
+    to(
+        allowed("zdiffstore", STORES, "ZDIFFSTORE cart:z 2 cart:x cart:y"),
+        Decides::First,
+    ),
     allowed("zincrby", COUNTS, "ZINCRBY cart:z 1.5 a"),
-    to(refused("zinterstore", REPLACES), Decides::First),
+    to(
+        allowed("zinterstore", STORES, "ZINTERSTORE cart:z 2 cart:x cart:y"),
+        Decides::First,
+    ),
     refused("zmpop", ONE_TAKER),
     refused("zpopmax", ONE_TAKER),
     refused("zpopmin", ONE_TAKER),
-    to(refused("zrangestore", REPLACES), Decides::First),
+    to(
+        allowed("zrangestore", STORES, "ZRANGESTORE cart:z cart:y 0 -1"),
+        Decides::First,
+    ),
     allowed("zrem", LAST_WINS, "ZREM cart:z a"),
     allowed(
         "zremrangebylex",
@@ -374,5 +434,8 @@ pub static ROWS: &[Row] = &[
         "Removes the members that this replica has in the range",
         "ZREMRANGEBYSCORE cart:z 0 1",
     ),
-    to(refused("zunionstore", REPLACES), Decides::First),
+    to(
+        allowed("zunionstore", STORES, "ZUNIONSTORE cart:z 2 cart:x cart:y"),
+        Decides::First,
+    ),
 ];

@@ -1,5 +1,7 @@
 //! The table is whole, and says what commands do.
 
+mod storing;
+
 use super::*;
 use crate::testing::Rig;
 use crate::{DataCommands, Flags, data_commands};
@@ -72,14 +74,20 @@ fn conditions_are_refused_and_the_same_words_as_values_are_not() {
     check("EXPIRE k 10", false);
     check("EXPIRE k 10 gt", true);
     check("GEOADD k xx 1 2 a", true);
-    check("SUNIONSTORE k a b", true);
+    check("SUNIONSTORE k a b", false);
     check("SUNIONSTORE a k b", false);
     check("BITOP AND a k", false);
     check("SORT k", false);
     check("SORT k STORE a", false);
     check("SORT a STORE k", true);
-    check("RENAME a k", true);
-    check("RENAME k a", true);
+    check("RENAME a k", false);
+    check("RENAME k a", false);
+    check("RENAMENX a k", true);
+    check("RENAMENX k a", true);
+    check("COPY a k", true);
+    check("COPY a k DB 1", true);
+    check("COPY a k REPLACE", false);
+    check("COPY k a", false);
     check("SMOVE a k m", true);
     check("BLPOP a k 0", true);
     check("GET k", false);

@@ -172,6 +172,11 @@ impl<P: Program> Worker<P> {
         self.lattice.lacks(seen, &self.placement)
     }
 
+    /// A number that is another one when [`Worker::lacks`], or whether [`Worker::seen`] is known, may be another.
+    pub fn news(&self) -> u64 {
+        self.lattice.news()
+    }
+
     /// Why this worker serves no lattice key, if there are lattice keyspaces and it serves none.
     pub fn lattice_unserved(&self) -> Option<Unserved> {
         self.lattice.unserved()

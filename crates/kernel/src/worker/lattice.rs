@@ -116,6 +116,7 @@ impl Lattices {
             counts_held: self.counts_held,
             epochs_waited: self.unsettled.epochs(),
             concurrent_writes: shard.counters().concurrent_writes,
+            types_lost: shard.counters().types_lost,
             converted_keys: self.converted,
             exchanging: u64::from(self.drains.is_under_way()),
             ..self.replicas.figures()

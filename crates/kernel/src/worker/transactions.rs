@@ -16,8 +16,8 @@ use crate::lock::KeyName;
 use crate::multi::{Gathered, NodeAction};
 use crate::planted::{self, Planted};
 use crate::program::Program;
-use crate::replicate::transaction::Transaction;
 use crate::replicate::transaction::isolation::Isolation;
+use crate::replicate::transaction::{Instant, Transaction};
 use crate::shard::{ON_COPIES, WatchId};
 use rufous_base::actor::Garbage;
 use rufous_base::{Args, Now, Output};
@@ -184,7 +184,13 @@ impl<P: Program> Worker<P> {
         copies
             .lattice_mut()
             .set_keying(self.lattice.keying_of_copies(&self.placement));
-        Transaction::new(isolation, copies, now)
+        Transaction::new(isolation, copies, self.instant(now))
+    }
+
+    /// This reading of the clock, with the time from which deadlines of replicated keys count.
+    pub fn instant(&self, now: Now) -> Instant {
+        let lattice_ms = self.lattice.deadlines_ms(&self.shard, now);
+        Instant { now, lattice_ms }
     }
 
     /// Takes back the resources of a transaction.
@@ -239,7 +245,8 @@ impl<P: Program> Worker<P> {
         if !are_of(effects, |name| *name == key) {
             return false;
         }
-        transaction.copies().carry_out(effects, now);
+        let at = transaction.now(now);
+        transaction.copies().carry_out(effects, at);
         transaction.copy(key, None, now);
         true
     }
@@ -253,6 +260,7 @@ impl<P: Program> Worker<P> {
         args: Args<'_>,
         out: &mut Output,
     ) -> bool {
+        self.lattice.look_at_clock(now, &mut transaction.copies);
         let now = transaction.now(now);
         let start = out.mark();
         // A reader of such a write has not thereby seen any real write.

@@ -120,6 +120,8 @@ metrics! {
             => |f| f.replication.epochs_waited;
         rufous_replica_counts_held_at_start "Counters recreated after a forgotten removal, which the start merged separately."
             => |f| f.replication.counts_held;
+        rufous_replica_type_conflicts_lost_total "Values of lattice keys that made way for a value of another type, written at the same time elsewhere."
+            => |f| f.replication.types_lost;
         rufous_keyspace_converted_keys_total "Keys converted by changes of keyspaces."
             => |f| f.replication.converted_keys;
         rufous_keyspace_exchanging "1 while a change of keyspaces waits for replicas to exchange their state."

@@ -44,7 +44,7 @@ fn a_session_goes_on_at_any_node() {
                 Reply::Error(why) => {
                     let why = String::from_utf8_lossy(&why).into_owned();
                     assert!(
-                        why.starts_with("BEHIND after 0 ms, this node lacks changes of node"),
+                        why.starts_with("BEHIND after 0 ms, this node lacks changes of n"),
                         "{why}"
                     );
                     late += 1;

@@ -63,6 +63,11 @@ impl Replicas {
         self.heard.lacks(seen, cuts_alone)
     }
 
+    /// A number that is another one when [`Replicas::lacks`], or whether [`Replicas::seen`] is known, may be another.
+    pub fn news(&self, is_up: &dyn Fn(u16) -> bool) -> u64 {
+        self.heard.news(is_up) ^ self.told_again
+    }
+
     /// Whether no message of another worker of this node waits here.
     pub fn has_merged_all(&self) -> bool {
         !self.inbox.keys().any(|&from| self.heard.is_here(from))

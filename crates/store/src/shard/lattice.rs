@@ -103,6 +103,8 @@ pub struct Lattice {
     reached_ms: u64,
     /// By how many milliseconds the wall clock has jumped ahead, as long as it is not followed.
     pub(super) ahead_ms: u64,
+    /// The shard has copies of an item cut: for these, time stands still.
+    stands: bool,
 }
 
 impl Lattice {
@@ -163,7 +165,31 @@ impl Lattice {
     /// No stamp issued or observed here has a later time than this, in microseconds.
     #[inline]
     pub(super) fn reach(&mut self, stamp_us: u64) {
-        self.reached_ms = self.reached_ms.max(stamp_us / 1000);
+        if !self.stands {
+            self.reached_ms = self.reached_ms.max(stamp_us / 1000);
+        }
+    }
+
+    /// The wall clock is ahead by so much, and is not followed.
+    #[inline]
+    pub(super) fn set_ahead(&mut self, ms: u64) {
+        if !self.stands {
+            self.ahead_ms = ms;
+        }
+    }
+
+    /// From now on deadlines count from this time, in Unix milliseconds, by whatever stamps and clocks are read later:
+    /// commands are told `now` as the time.
+    pub(super) fn stand(&mut self, now: Now, time_ms: u64) {
+        self.stands = true;
+        self.reached_ms = time_ms;
+        self.ahead_ms = now.unix_ms().saturating_sub(time_ms);
+    }
+
+    /// Time goes on.
+    pub(super) fn go(&mut self) {
+        self.stands = false;
+        self.ahead_ms = 0;
     }
 
     /// The time in Unix milliseconds from which the deadlines of replicated keys count: the later of the wall clock,
@@ -198,6 +224,12 @@ impl Lattice {
     #[inline]
     pub fn writes(&self, key: Key<'_>) -> bool {
         self.replicated(key).is_some()
+    }
+
+    /// Whether the running command was refused: it must change nothing more.
+    pub fn has_refused(&self) -> bool {
+        let writing = self.writing.as_ref();
+        writing.is_some_and(|writing| writing.refused.is_some())
     }
 
     pub(super) fn writer(&self) -> Option<Writer> {

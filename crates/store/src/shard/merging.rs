@@ -2,7 +2,8 @@
 //! replicas have received.
 //!
 //! Received data is not trusted: bytes that are not a state of their type are an error. A key has values of one type;
-//! if two replicas disagree, the value of the type with the higher tag wins, whole, at all of them.
+//! if two replicas disagree, the value of the type with the higher tag wins, whole, at all of them: a key is a
+//! `Lexicographic` of `Max` of tags and the state of that type, a lattice whatever the stamps are.
 
 use super::at::At;
 use super::env::Env;
@@ -110,7 +111,7 @@ fn join(
     match at.alter(tag, joined) {
         Ok(done) => return done,
         Err(Other::Replicated(other)) if other > tag => return Ok(false),
-        Err(_) => {}
+        Err(other) => count_lost(at, other),
     }
     // Only after the bytes are known to be a valid value.
     let mut object = tag.empty();
@@ -119,6 +120,13 @@ fn join(
     let now = at.now;
     at.replica().put(object, now);
     Ok(true)
+}
+
+/// A value makes way for one of another type. The replica that showed it counts that: it is where the writer of the lost value
+/// looks.
+fn count_lost(at: &mut At<'_>, other: Other) {
+    let is_lost = other != Other::Plain && at.live().is_some();
+    at.env.counters.types_lost += u64::from(is_lost);
 }
 
 /// Drops the key's grave if the sender has forgotten it: its horizon covers the grave, but it sent less than the grave

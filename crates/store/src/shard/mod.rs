@@ -25,6 +25,7 @@
 //! - `replay`: replays a journal; `held`: counts that a replay holds back; `gone`: writes that are forgotten (`remains`:
 //!   values without these, `noted`: notes of them)
 //! - [`convert`]: conversion of values when the keyspace of their keys changes (`forms`)
+//! - `copying`: values that go from one key to another, of which one is replicated
 //! - `lattice`: which keys are replicated, and what a command may do with them; `horizons`: what all replicas have
 //!   received, and what is forgotten; `contexts`: what clients have seen
 //! - `writes`: writes to replicated keys, `strings` of them, `causal` those with causal order, `overwrite` the fast
@@ -56,6 +57,7 @@ mod collection;
 mod compact;
 mod contexts;
 pub mod convert;
+mod copying;
 mod databases;
 mod db;
 mod deadlines;
@@ -110,6 +112,7 @@ pub use at::At;
 pub use causal::{ON_COPIES, Written};
 pub use collection::Editor;
 pub use contexts::Contexts;
+pub use copying::{DbKey, copy_shown, move_shown};
 pub use graves::GraveKeys;
 pub use held::{Held, bring_back};
 pub use horizons::Horizons;

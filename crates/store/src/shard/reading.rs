@@ -26,7 +26,23 @@ impl Shard {
     /// by it. Zero: it is right, as far as is known.
     #[inline]
     pub fn set_clock_ahead(&mut self, ms: u64) {
-        self.data.env.lattice.ahead_ms = ms;
+        self.data.env.lattice.set_ahead(ms);
+    }
+
+    /// The time in Unix milliseconds from which deadlines of replicated keys count here.
+    pub fn lattice_time_ms(&self, now: Now) -> u64 {
+        self.data.env.lattice.time_ms(now)
+    }
+
+    /// Of copies of an item cut: deadlines of replicated keys count from this time, in Unix milliseconds, until
+    /// [`Shard::let_time_go`]. Commands are executed at `now`.
+    pub fn stop_time(&mut self, now: Now, time_ms: u64) {
+        self.data.env.lattice.stand(now, time_ms);
+    }
+
+    /// See [`Shard::stop_time`].
+    pub fn let_time_go(&mut self) {
+        self.data.env.lattice.go();
     }
 
     /// The time in Unix milliseconds from which a deadline of this key counts.

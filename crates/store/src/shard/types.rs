@@ -353,4 +353,6 @@ pub struct Counters {
     pub misses: u64,
     /// Writes of strings with causal order that became siblings.
     pub concurrent_writes: u64,
+    /// Values of replicated keys that were shown and have made way for one of another type.
+    pub types_lost: u64,
 }

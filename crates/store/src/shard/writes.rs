@@ -17,6 +17,7 @@ use super::lattice::{CLOCKS_LEAD, Keyed};
 use super::replica::Other;
 use super::strings::{set_deadline, write_string};
 use super::types::{Entry, ExpirySetting, NewValue, OwnedValue, WrongType};
+use rufous_datatype::algebra::DataType;
 use rufous_datatype::hash::{self, Hash};
 use rufous_datatype::object::{Object, Registered, Tag};
 use rufous_datatype::replicated::{Refused, Writer};
@@ -36,11 +37,6 @@ pub(super) const NOT_YET: Refused = Refused {
 const ON_THE_WHOLE: Refused = Refused {
     why: "it depends on what the value is at other replicas",
     instead: "write the whole value",
-};
-
-const NO_STORE: Refused = Refused {
-    why: "it replaces what other replicas may be adding to",
-    instead: "store to a key of regime strict, or add the elements",
 };
 
 /// Refuses an operation that depends on the whole value at other replicas.
@@ -63,6 +59,21 @@ pub(super) fn refuse_append(at: &mut At<'_>) -> usize {
     0
 }
 
+/// A tombstone of an earlier type makes way for a write of a later one, which stays at all replicas whatever they have of the
+/// earlier one (see `merging`): another type can be written as soon as the value is deleted here. Not the other way round: where
+/// another replica still has the later type, the write would be lost.
+fn bury_earlier(at: &mut At<'_>, tag: Tag) {
+    if at.db.graves.len() > 0
+        && at
+            .db
+            .graves
+            .tag_of(at.key.bytes)
+            .is_some_and(|old| old < tag)
+    {
+        at.replica().drop_all();
+    }
+}
+
 /// Writes to the running command's replica of a key: `encode` gets its value and appends operations, which are
 /// committed and reported.
 pub(super) fn write_replica<R>(
@@ -75,6 +86,7 @@ pub(super) fn write_replica<R>(
         at.refuse(CLOCKS_LEAD);
         return None;
     }
+    bury_earlier(at, tag);
     let mut ops = std::mem::take(&mut at.env.ops);
     ops.clear();
     let change = |object: &mut Object, env: &mut Env| {
@@ -135,20 +147,96 @@ pub(super) fn insert(at: &mut At<'_>, keyed: Keyed, entry: Entry) {
         OwnedValue::Big(value) => {
             write_string(at, keyed, &NewValue::Shared(value), expiry);
         }
-        OwnedValue::Object(_) => at.refuse(NO_STORE),
+        OwnedValue::Object(object) => store(at, keyed, &object, entry.expire_at),
     }
 }
 
-/// Replaces what this replica shows by a collection, element by element.
+/// Replaces what this replica shows by a collection, element by element: a deletion, and then additions.
 pub(super) fn restore(at: &mut At<'_>, keyed: Keyed, object: &Object, expire_at: Option<u64>) {
+    if !fits(at, object) {
+        return;
+    }
+    remove(at, keyed);
+    put_elements(at, keyed, object);
+    if expire_at.is_some() {
+        set_deadline(at, keyed, expire_at);
+    }
+}
+
+/// Makes a key what a command has computed: of what this replica shows, the elements that are not in it are removed, and all of
+/// its elements are added, each as by a command on it alone. Elements that others add at the same time stay.
+fn store(at: &mut At<'_>, keyed: Keyed, object: &Object, expire_at: Option<u64>) {
+    if !fits(at, object) {
+        return;
+    }
+    put_elements(at, keyed, object);
+    if expire_at.is_some() || causal::expire_at(at).flatten().is_some() {
+        set_deadline(at, keyed, expire_at);
+    }
+}
+
+/// Whether a collection can be written to the key; if not, that is the refusal of the command, which must change nothing.
+fn fits(at: &mut At<'_>, object: &Object) -> bool {
+    let tag = match object.tag() {
+        Tag::Set => Set::REPLICATE.map(|link| link.tag),
+        Tag::Hash => Hash::REPLICATE.map(|link| link.tag),
+        Tag::SortedSet => SortedSet::REPLICATE.map(|link| link.tag),
+        _ => None,
+    };
+    let Some(tag) = tag else {
+        at.refuse(Refused::NO_MERGE);
+        return false;
+    };
+    let known = match at.live() {
+        Some(found) => at.db.records.shape(found.handle).0,
+        None => {
+            bury_earlier(at, tag);
+            at.db.graves.tag_of(at.key.bytes).or(Some(tag))
+        }
+    };
+    if known != Some(tag) {
+        at.refuse(OTHER_TYPE);
+    }
+    known == Some(tag)
+}
+
+/// Removes what is shown and not in this collection, and adds its elements.
+fn put_elements(at: &mut At<'_>, keyed: Keyed, object: &Object) {
     match object.tag() {
-        Tag::Set => restore_as::<Set>(at, keyed, object, |editor, members| {
+        Tag::Set => put_as::<Set>(at, keyed, object, |editor, members| {
+            let mut others = Vec::new();
+            editor.view().each(|member, _| {
+                if !members.contains(member) {
+                    others.push(member.to_vec());
+                }
+            });
+            for member in &others {
+                editor.commit(&set::Op::Remove { member });
+            }
             members.each(|member, _| editor.commit(&set::Op::Add { member }));
         }),
-        Tag::Hash => restore_as::<Hash>(at, keyed, object, |editor, fields| {
+        Tag::Hash => put_as::<Hash>(at, keyed, object, |editor, fields| {
+            let mut others = Vec::new();
+            editor.view().each(|field, _| {
+                if fields.get(field).is_none() {
+                    others.push(field.to_vec());
+                }
+            });
+            for field in &others {
+                editor.commit(&hash::Op::Delete { field });
+            }
             fields.each(|field, value| editor.commit(&hash::Op::Set { field, value }));
         }),
-        Tag::SortedSet => restore_as::<SortedSet>(at, keyed, object, |editor, members| {
+        Tag::SortedSet => put_as::<SortedSet>(at, keyed, object, |editor, members| {
+            let (shown, mut others) = (editor.view(), Vec::new());
+            shown.each(shown.span(&Zone::ALL), false, |member, _| {
+                if members.score(member).is_none() {
+                    others.push(member.to_vec());
+                }
+            });
+            for member in &others {
+                editor.commit(&sorted_set::Op::Remove { member });
+            }
             members.each(members.span(&Zone::ALL), false, |member, score| {
                 let only = Only::default();
                 editor.commit(&sorted_set::Op::Add {
@@ -158,31 +246,19 @@ pub(super) fn restore(at: &mut At<'_>, keyed: Keyed, object: &Object, expire_at:
                 });
             });
         }),
-        _ => return at.refuse(Refused::NO_MERGE),
-    }
-    if expire_at.is_some() {
-        set_deadline(at, keyed, expire_at);
+        _ => at.refuse(Refused::NO_MERGE),
     }
 }
 
-fn restore_as<T: Registered>(
+fn put_as<T: Registered>(
     at: &mut At<'_>,
     keyed: Keyed,
     object: &Object,
     write: impl FnOnce(&mut Editor<'_, T>, T::View<'_>),
 ) {
-    let (Some(link), Some(state)) = (T::REPLICATE, T::of(object)) else {
+    let Some(state) = T::of(object) else {
         return at.refuse(Refused::NO_MERGE);
     };
-    // A refused operation must change nothing.
-    let known = match at.live() {
-        Some(found) => at.db.records.shape(found.handle).0,
-        None => at.db.graves.tag_of(at.key.bytes).or(Some(link.tag)),
-    };
-    if known != Some(link.tag) {
-        return at.refuse(OTHER_TYPE);
-    }
-    remove(at, keyed);
     let done = update::<T, _>(at, keyed, |editor| {
         write(editor, T::view(state));
     });
@@ -204,6 +280,7 @@ pub(super) fn update<T: Registered, R>(
         at.refuse(CLOCKS_LEAD);
         return Err(WrongType);
     }
+    bury_earlier(at, link.tag);
     let key = at.key;
     let Some(mut writing) = at.env.lattice.take_writing() else {
         return Err(WrongType);

@@ -228,7 +228,7 @@ impl Lattice {
             &[b"SPOP", name],
             &[b"GETDEL", name],
             &[b"HSETNX", name, b"m0", b"m0"],
-            &[b"RENAME", name, b"strict:none"],
+            &[b"RENAMENX", name, b"strict:none"],
         ];
         // At level causal the value of a string may be taken by several.
         let space = self.keys[key].space.map(|at| &self.spaces[at]);

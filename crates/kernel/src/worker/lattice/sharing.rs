@@ -237,6 +237,14 @@ impl Lattices {
         Lack::Of(lacking.map(name).collect())
     }
 
+    /// A number that is another one when what this worker lacks, or whether it can tell what was seen here, may be another.
+    pub(in crate::worker) fn news(&self) -> u64 {
+        let nodes = self.nodes.as_deref();
+        let is_up = |node| nodes.is_some_and(|nodes| nodes.is_up(node));
+        let own = self.table.version() << 1 | u64::from(self.awaits_nodes());
+        self.replicas.news(&is_up).wrapping_add(own)
+    }
+
     /// Whether other nodes have, or may have, the same lattice keys.
     pub(in crate::worker) fn has_others(&self) -> bool {
         self.nodes.as_ref().is_some_and(|nodes| nodes.has_others())

@@ -54,6 +54,16 @@ impl Lattices {
         shard.reach(self.replicas.stamp_us());
     }
 
+    /// The time in Unix milliseconds from which deadlines of this worker's replicas count.
+    pub(in crate::worker) fn deadlines_ms(&self, shard: &Shard, now: Now) -> u64 {
+        let time = shard.lattice_time_ms(now);
+        if time == 0 {
+            0
+        } else {
+            time.max(self.replicas.stamp_us() / 1000)
+        }
+    }
+
     /// The clocks are read: keys do not expire by a wall clock that is not followed.
     #[inline]
     pub(in crate::worker) fn look_at_clock(&mut self, now: Now, shard: &mut Shard) {

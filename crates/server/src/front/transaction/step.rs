@@ -258,7 +258,7 @@ impl Begun {
         let writes = spec.flags.has(Flags::WRITE);
         let is_open = DataCommands::is_open(command, args);
         if let Some(level) = level_of_keys(keys, is_open, kernel) {
-            let taken = self.open.on_keys(writes, level, now);
+            let taken = self.open.on_keys(writes, level, kernel.instant(now));
             taken.map_err(|AtOnce| NotPlaced::Refused(OTHER_KEYSPACE))?;
         }
         let mut runs = self.open.runs(writes, keys);

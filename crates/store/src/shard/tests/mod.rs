@@ -3,6 +3,7 @@
 mod books;
 mod by_slot;
 mod collections;
+mod conflicts;
 mod converted;
 mod counts;
 mod dated;

@@ -5,7 +5,7 @@ mod tests;
 mod token;
 
 use crate::command::{SessionCommand, help};
-use crate::front::catching_up::{self, Found, Wanted};
+use crate::front::catching_up::{self, Found, Late, Wanted};
 use crate::front::local::Local;
 use crate::front::session::Session;
 use rufous_base::Args;
@@ -95,7 +95,8 @@ fn token(session: &mut Session<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result
         for found in found {
             match found {
                 Found::Seen(vector) => all.push(vector),
-                _ => return reply.error(&unknown(timeout_ms)),
+                Found::Lacks(late) => return reply.error(&unknown(&late)),
+                Found::Here { .. } => {}
             }
         }
         reply.bulk(&realm.encode(&Vector::joined(all)));
@@ -120,20 +121,20 @@ fn resume(session: &mut Session<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Resul
     let seen = Wanted::Here(Arc::new(Vector::joined(all)));
     let wanted = (seen, timeout_ms * 1000);
     catching_up::ask(session, wanted, move |local, found, reply| {
-        answer(local, &found, timeout_ms, reply);
+        answer(local, &found, reply);
     });
     Ok(())
 }
 
-fn answer(local: &mut Local<'_>, found: &[Found], timeout_ms: u64, reply: &mut Reply<'_>) {
-    let lack = found.iter().find_map(|found| match found {
-        Found::Lacks(lack) => Some(lack),
+fn answer(local: &mut Local<'_>, found: &[Found], reply: &mut Reply<'_>) {
+    let late = found.iter().find_map(|found| match found {
+        Found::Lacks(late) => Some(late),
         _ => None,
     });
-    match lack {
-        Some(lack) => {
+    match late {
+        Some(late) => {
             local.note_session_behind();
-            reply.error(&behind(lack, timeout_ms));
+            reply.error(&behind(late));
         }
         None => {
             let waited = Found::Here { waited: true };
@@ -157,36 +158,47 @@ fn with_timeout(args: &Args<'_>) -> Result<(usize, u64), Failure> {
     Ok((count - 2, timeout_ms))
 }
 
-fn unknown(timeout_ms: u64) -> Failure {
-    format!(
-        "BEHIND for {timeout_ms} ms, this node could not tell what the session has seen: it compares its data with that of \
-         another node. Try again"
-    )
-    .into()
+fn unknown(late: &Late) -> Failure {
+    let ms = late.waited_ms;
+    let mut text = format!(
+        "BEHIND for {ms} ms, this node could not tell what the session has seen: it compares its data with that of another node"
+    );
+    text += instead(late);
+    text.into()
 }
 
-fn behind(lack: &Lack, timeout_ms: u64) -> Failure {
+fn behind(late: &Late) -> Failure {
     let mut text = "BEHIND ".to_owned();
-    match lack {
+    match &late.lack {
         Lack::Unserved => {
             text +=
                 "this node does not serve lattice keys yet (INFO cluster: cluster_lattice_waits)";
         }
         Lack::Of(nodes) => {
-            let _ = write!(text, "after {timeout_ms} ms, this node lacks changes");
+            let ms = late.waited_ms;
+            let _ = write!(text, "after {ms} ms, this node lacks changes");
             let mut word = " of";
             for (node, is_up) in nodes {
                 let _ = match (node, is_up) {
                     (None, _) => write!(text, "{word} its other workers"),
-                    (Some(node), true) => write!(text, "{word} node {node}"),
+                    (Some(node), true) => write!(text, "{word} n{node}"),
                     (Some(node), false) => {
-                        write!(text, "{word} node {node}, which it does not reach")
+                        write!(text, "{word} n{node}, which it does not reach")
                     }
                 };
                 word = " and of";
             }
         }
     }
-    text += ". Try again, or at another node";
+    text += instead(late);
     text.into()
+}
+
+/// What the client can do.
+fn instead(late: &Late) -> &'static str {
+    match (late.stops, &late.lack) {
+        (true, _) => ". It stops: try at another node",
+        (false, Lack::Of(nodes)) if nodes.is_empty() => ". Try again",
+        (false, _) => ". Try again, or at another node",
+    }
 }

@@ -41,6 +41,7 @@ pub(super) fn write(out: &mut String, local: &Local<'_>, all: &Figures, _: Now) 
     field(out, "replica_graves_bytes", all.grave_bytes);
     field(out, "replica_epochs_waited", of.epochs_waited);
     field(out, "replica_counts_held_at_start", of.counts_held);
+    field(out, "replica_type_conflicts_lost", of.types_lost);
     field(out, "transactions_open", all.open_transactions);
     let counted = &all.counters;
     field(

@@ -21,6 +21,8 @@ pub mod show;
 #[cfg(test)]
 mod stale_tests;
 #[cfg(test)]
+mod storing_tests;
+#[cfg(test)]
 mod tests;
 
 pub static COMMANDS: &[&SessionCommand] = &[

@@ -214,8 +214,8 @@ fn what_needs_all_replicas_is_refused_also_within_transactions() {
         );
         assert!(rig.run("SWAPDB 0 1").starts_with("-ERR 'swapdb' cannot be"));
         assert!(
-            rig.run("SUNIONSTORE cart:1 a")
-                .starts_with("-ERR 'sunionstore' cannot be")
+            rig.run("SORT a STORE cart:1")
+                .starts_with("-ERR 'sort' cannot be")
         );
         rig.check("MULTI", "+OK\r\n");
         rig.check("SET cart:1 x", "+QUEUED\r\n");

@@ -112,6 +112,62 @@ fn what_is_rolled_back_was_never_there() {
     }
 }
 
+/// Copies were told the time of the worker's stamps, which goes on with the writes of others: replicated keys expired amid a
+/// transaction that had read them, or had written them itself.
+#[test]
+fn what_an_item_cut_has_read_or_written_does_not_expire_meanwhile() {
+    let kinds = [
+        ("SET", "1", "GET"),
+        ("INCRBY", "1", "GET"),
+        ("PFADD", "x", "PFCOUNT"),
+        ("SADD", "x", "SMEMBERS"),
+        ("HSET", "f 1", "HGETALL"),
+        ("ZADD", "1 x", "ZRANGE"),
+    ];
+    for workers in WORKERS {
+        for (write, what, read) in kinds {
+            for key in KEYS {
+                for is_own in [false, true] {
+                    let mut rig = node(workers);
+                    let (client, other) = (rig.connect(0), rig.connect(0));
+                    let read = match read {
+                        "ZRANGE" => format!("ZRANGE {key} 0 -1"),
+                        _ => format!("{read} {key}"),
+                    };
+                    let writer = if is_own { client } else { other };
+                    if is_own {
+                        begin(&mut rig, client, "item-cut");
+                    }
+                    rig.run_on(writer, &format!("{write} {key} {what}"));
+                    rig.check_on(writer, &format!("PEXPIRE {key} 50"), ":1\r\n");
+                    if !is_own {
+                        begin(&mut rig, client, "item-cut");
+                    }
+                    let first = rig.run_on(client, &read);
+                    rig.advance_ms(1_000);
+                    rig.check_on(other, "SET l:other 1", "+OK\r\n");
+                    let why = format!("{read}, {workers} workers, own: {is_own}");
+                    assert_eq!(rig.run_on(client, &read), first, "{why}");
+                    rig.check_on(client, &format!("PTTL {key}"), ":50\r\n");
+                    rig.check_on(client, "SAVEPOINT s", "+OK\r\n");
+                    rig.check_on(client, &format!("PERSIST {key}"), ":1\r\n");
+                    rig.check_on(client, "ROLLBACK TO s", "+OK\r\n");
+                    assert_eq!(rig.run_on(client, &read), first, "{why}");
+                    rig.check_on(client, "ROLLBACK", "+OK\r\n");
+                    rig.check_on(client, &format!("EXISTS {key}"), ":0\r\n");
+                    assert_nothing_left(&mut rig);
+                    // Time goes on for the next transaction.
+                    begin(&mut rig, client, "read-committed");
+                    rig.check_on(client, &format!("SET {key} 1 PX 50"), "+OK\r\n");
+                    rig.advance_ms(1_000);
+                    rig.check_on(client, &format!("EXISTS {key}"), ":0\r\n");
+                    rig.check_on(client, "ROLLBACK", "+OK\r\n");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn an_item_is_read_as_it_was_the_first_time_in_an_item_cut_alone() {
     for workers in WORKERS {
