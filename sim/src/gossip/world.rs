@@ -175,17 +175,6 @@ impl World {
         }
     }
 
-    /// Rare states that streams to other nodes count themselves.
-    pub(super) fn reach_of_streams(&mut self) {
-        let mut figures = self.past;
-        let seats = self.nodes.iter().flat_map(|node| &node.seats);
-        seats.for_each(|seat| figures.add(&seat.gossip.figures()));
-        let probes = &mut self.engine.probes;
-        probes.add("resent", figures.resent_pieces);
-        probes.add("overflow", figures.overflows);
-        probes.add("repaired", figures.repaired_slots);
-    }
-
     fn after(&mut self, us: u64, event: Event) {
         self.engine.after(us, event);
     }

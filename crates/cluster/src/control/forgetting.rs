@@ -38,18 +38,20 @@ impl Control {
     }
 }
 
-/// The first member that has been away for so long, and the epoch in which it begins to leave. Until then deleted lattice
-/// keys are kept for it.
+/// The epoch in which the first member begins to leave that has been away for so long. Until then deleted lattice keys are kept
+/// for it.
 pub(super) fn outstayed(
     mapping: &Mapping,
     away_ms: &BTreeMap<NodeNo, u64>,
     absence_ms: u64,
-) -> Option<(Action, Mapping)> {
+    actions: &mut Vec<Action>,
+) -> Option<Mapping> {
     let long = away_ms.iter().filter(|(_, ms)| **ms >= absence_ms);
     let mut leaving = long.filter_map(|(&no, _)| {
         let id = mapping.members.get(&no)?.id;
         let next = planner::outstayed(mapping, no)?;
-        Some((Action::Outstayed { no, id }, next))
+        actions.push(Action::Outstayed { no, id });
+        Some(next)
     });
     leaving.next()
 }

@@ -433,9 +433,7 @@ impl Control {
         }
         let next = next.or_else(|| {
             let absence_ms = self.settings.limits.absence_ms?;
-            let (outstayed, next) = forgetting::outstayed(mapping, &seen.away_ms, absence_ms)?;
-            actions.push(outstayed);
-            Some(next)
+            forgetting::outstayed(mapping, &seen.away_ms, absence_ms, actions)
         });
         if let Some(next) = next {
             let expected = mapping.epoch;

@@ -160,7 +160,7 @@ impl Outgoing {
         self.push(bytes, is_report);
     }
 
-    /// Tells what another node had sent here. It is bounded by itself, and a stream that began anew would be told it again.
+    /// Tells what another node had sent here. It is bounded by itself, and the next stream would be told it again.
     pub(super) fn tell_on(&mut self, bytes: &Arc<[u8]>) {
         if self.stream != 0 {
             self.push(bytes, false);

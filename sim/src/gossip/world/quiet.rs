@@ -6,6 +6,17 @@ use crate::gossip::seat::Seat;
 use crate::gossip::side;
 
 impl World {
+    /// Rare states that streams to other nodes count themselves.
+    pub(in crate::gossip) fn reach_of_streams(&mut self) {
+        let mut figures = self.past;
+        let seats = self.nodes.iter().flat_map(|node| &node.seats);
+        seats.for_each(|seat| figures.add(&seat.gossip.figures()));
+        let probes = &mut self.engine.probes;
+        probes.add("resent", figures.resent_pieces);
+        probes.add("overflow", figures.overflows);
+        probes.add("repaired", figures.repaired_slots);
+    }
+
     /// When no message is in transit.
     pub(super) fn settle(&mut self) -> Result<(), String> {
         self.engine.note("all", format_args!("quiet"));
