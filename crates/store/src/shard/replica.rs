@@ -150,7 +150,7 @@ impl<'a> LocalReplica<'a> {
     }
 
     /// Takes the key's grave, if it has one; a snapshot under way gets it.
-    fn take_grave(&mut self) -> Option<Object> {
+    pub(super) fn take_grave(&mut self) -> Option<Object> {
         self.env.snapshot.capture_grave(self.db, self.key.bytes);
         self.db.graves.take(self.key.bytes)
     }
@@ -220,7 +220,7 @@ impl<'a> LocalReplica<'a> {
         self.set_deadline(deadline);
     }
 
-    fn put_grave(&mut self, object: Object) {
+    pub(super) fn put_grave(&mut self, object: Object) {
         if !object.is_empty() {
             self.env.may_forget = true;
             self.db.graves.put(self.key, object);

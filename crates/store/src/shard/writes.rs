@@ -61,16 +61,24 @@ pub(super) fn refuse_append(at: &mut At<'_>) -> usize {
 
 /// A tombstone of an earlier type makes way for a write of a later one, which stays at all replicas whatever they have of the
 /// earlier one (see `merging`): another type can be written as soon as the value is deleted here. Not the other way round: where
-/// another replica still has the later type, the write would be lost.
-fn bury_earlier(at: &mut At<'_>, tag: Tag) {
-    if at.db.graves.len() > 0
-        && at
-            .db
-            .graves
-            .tag_of(at.key.bytes)
-            .is_some_and(|old| old < tag)
-    {
-        at.replica().drop_all();
+/// another replica still has the later type, the write would be lost. Returns the tombstone, for [`keep_buried`].
+fn take_earlier(at: &mut At<'_>, tag: Tag) -> Option<Object> {
+    if at.db.graves.len() == 0 {
+        return None;
+    }
+    let known = at.db.graves.tag_of(at.key.bytes);
+    known.filter(|old| *old < tag)?;
+    at.replica().take_grave()
+}
+
+/// Where nothing was written, the tombstone stays: others may not have heard of the deletion.
+fn keep_buried(at: &mut At<'_>, earlier: Option<Object>) {
+    let Some(earlier) = earlier else {
+        return;
+    };
+    let key = at.key;
+    if at.db.records.find(key).is_none() && at.db.graves.tag_of(key.bytes).is_none() {
+        at.replica().put_grave(earlier);
     }
 }
 
@@ -86,7 +94,7 @@ pub(super) fn write_replica<R>(
         at.refuse(CLOCKS_LEAD);
         return None;
     }
-    bury_earlier(at, tag);
+    let earlier = take_earlier(at, tag);
     let mut ops = std::mem::take(&mut at.env.ops);
     ops.clear();
     let change = |object: &mut Object, env: &mut Env| {
@@ -96,6 +104,7 @@ pub(super) fn write_replica<R>(
         result
     };
     let done = at.alter(tag, change);
+    keep_buried(at, earlier);
     if !ops.is_empty() {
         at.env.lattice.step();
         at.tell_update(keyed, tag, &ops);
@@ -190,8 +199,8 @@ fn fits(at: &mut At<'_>, object: &Object) -> bool {
     let known = match at.live() {
         Some(found) => at.db.records.shape(found.handle).0,
         None => {
-            bury_earlier(at, tag);
-            at.db.graves.tag_of(at.key.bytes).or(Some(tag))
+            let known = at.db.graves.tag_of(at.key.bytes);
+            known.map(|old| old.max(tag)).or(Some(tag))
         }
     };
     if known != Some(tag) {
@@ -280,11 +289,11 @@ pub(super) fn update<T: Registered, R>(
         at.refuse(CLOCKS_LEAD);
         return Err(WrongType);
     }
-    bury_earlier(at, link.tag);
     let key = at.key;
     let Some(mut writing) = at.env.lattice.take_writing() else {
         return Err(WrongType);
     };
+    let earlier = take_earlier(at, link.tag);
     let mut ops = std::mem::take(&mut at.env.ops);
     ops.clear();
     let edit = |object: &mut Object, env: &mut Env| {
@@ -299,6 +308,7 @@ pub(super) fn update<T: Registered, R>(
     };
     let done = at.alter(link.tag, edit);
     at.env.lattice.go_on(writing);
+    keep_buried(at, earlier);
     if !ops.is_empty() {
         at.tell_update(keyed, link.tag, &ops);
     }

@@ -99,6 +99,37 @@ fn what_is_refused_says_why_and_what_to_use() {
     assert!(reply.contains("use PFMERGE"), "{reply}");
 }
 
+/// The deletion has not been sent yet when a command of another type changes nothing.
+#[test]
+fn a_deletion_is_not_forgotten_by_a_command_that_writes_nothing() {
+    for request in [
+        "SREM l:k x",
+        "HDEL l:k f",
+        "ZREM l:k x",
+        "SDIFFSTORE l:k l:none",
+        "SUNIONSTORE l:k l:none",
+        "ZREMRANGEBYRANK l:k 0 -1",
+        "PFMERGE l:k l:none",
+        "HSETNX l:k f v",
+        "HINCRBY l:k f x",
+        "ZINCRBY l:k nan x",
+        "ZADD l:k XX 1 x",
+    ] {
+        let mut rig = node(2);
+        let clients = [rig.connect(0), rig.connect(1)];
+        rig.check_on(clients[0], "SET l:k 1", "+OK\r\n");
+        rig.advance_ms(50);
+        rig.check_on(clients[1], "GET l:k", "$1\r\n1\r\n");
+        rig.check_on(clients[0], "DEL l:k", ":1\r\n");
+        rig.run_on(clients[0], request);
+        rig.advance_ms(50);
+        for client in clients {
+            let reply = rig.run_on(client, "GET l:k");
+            assert!(!reply.contains("$1\r\n1"), "{request}: {reply}");
+        }
+    }
+}
+
 #[test]
 fn a_type_that_loses_is_counted() {
     let mut rig = node(2);
