@@ -56,6 +56,8 @@ pub enum Planted {
     NodeNotAwaited,
     /// Before it knows the mapping, a node forgets deletions as if it were alone.
     MappingNotAwaited,
+    /// The first node of a cluster goes on with its replicas as those of a node without one.
+    JoinUnnoticed,
     /// Nodes that are no members any more are awaited.
     GoneAwaited,
     /// What a coordinator has is taken for later than what a node knows, also where it was restored to an earlier state.

@@ -4,7 +4,7 @@
 use super::lasting::heard_health;
 use super::node::Power;
 use super::operator::Operator;
-use super::plan::KEYS;
+use super::plan::{KEYS, Plan};
 use super::world::{What, World};
 use crate::engine::Fault;
 use crate::engine::random::Random;
@@ -54,11 +54,12 @@ pub(super) struct Coordinator {
 }
 
 impl Coordinator {
-    pub(super) fn new(copies: usize, seed: u64) -> Self {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let copies = plan.copies;
         Self {
             mapping: Arc::new(Mapping::new(copies)),
             stored: Vec::new(),
-            leader: control(LEADER, copies, 0, Kept::default()),
+            leader: control(LEADER, copies, (0, plan.absence_ms()), Kept::default()),
             learned: Learned::default(),
             held: Held::default(),
             heard: BTreeMap::new(),
@@ -67,7 +68,7 @@ impl Coordinator {
             dead: BTreeSet::new(),
             changed_us: 0,
             operator: Operator::default(),
-            random: Random::new(seed, "coordinator"),
+            random: Random::new(plan.seed, "coordinator"),
         }
     }
 
@@ -137,9 +138,15 @@ impl Coordinator {
 }
 
 /// Control as nodes have it, for a cluster in which epochs follow one another fast.
-pub(super) fn control(me: NodeId, copies: usize, workers: usize, kept: Kept) -> Control {
+pub(super) fn control(
+    me: NodeId,
+    copies: usize,
+    (workers, absence_ms): (usize, Option<u64>),
+    kept: Kept,
+) -> Control {
     let limits = Limits {
         learning: 16384,
+        absence_ms,
         ..Limits::default()
     };
     Control::new(Settings {
@@ -275,6 +282,10 @@ impl World {
                     }
                     self.note("coord", format_args!("unfit: {now:?}"));
                     return self.plan_next();
+                }
+                Action::Outstayed { no, .. } => {
+                    self.reach("a member was away for too long");
+                    self.note("coord", format_args!("{no} was away for too long"));
                 }
                 Action::Forgotten { id, kept } => return self.on_forgotten(id, kept),
                 Action::Refused { epoch, why } => {

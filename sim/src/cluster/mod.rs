@@ -132,6 +132,7 @@ impl Scenario for World {
             "a process without the secret was refused",
             "a node was stopped within a turn",
             "a member that was gone was forgotten",
+            "a member was away for too long",
             "the coordinator was restored to an earlier state",
         ],
         many: 300,

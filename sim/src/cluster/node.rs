@@ -103,7 +103,12 @@ impl Node {
             troubled_us: 0,
             slow: (1, 0),
             alone_until_us: 0,
-            control: control(NodeId([index as u8; 20]), plan.copies, 0, Kept::default()),
+            control: control(
+                NodeId([index as u8; 20]),
+                plan.copies,
+                (0, None),
+                Kept::default(),
+            ),
             kept: Kept::default(),
             last_message_us: BTreeMap::new(),
             offset_us,
@@ -211,7 +216,12 @@ impl Node {
         let front = |w| Front::new(WorkerId(w as u16), Arc::clone(&shared), Arc::clone(&config));
         self.seats = (0..self.workers).map(|w| Seat::new(front(w))).collect();
         self.shared = Some(shared);
-        self.control = control(self.id, plan.copies, self.workers, self.kept.clone());
+        self.control = control(
+            self.id,
+            plan.copies,
+            (self.workers, None),
+            self.kept.clone(),
+        );
         self.last_message_us.clear();
     }
 

@@ -39,6 +39,11 @@ impl Plan {
         self.seed % 16 == 1 && self.mode != Mode::Off && self.copies > 1
     }
 
+    /// After how long members that are away leave for good: not in those either.
+    pub(super) fn absence_ms(&self) -> Option<u64> {
+        (matches!(self.seed % 64, 36 | 62) && self.copies > 1).then_some(500)
+    }
+
     /// Whether the coordinator is restored to earlier states: not in those either.
     pub(super) fn restores(&self) -> bool {
         self.seed % 16 == 10 && self.mode != Mode::Off
@@ -89,7 +94,7 @@ impl Coordinator {
             mapping,
             is_behind: false,
         };
-        self.leader = control(LEADER, copies, 0, kept);
+        self.leader = control(LEADER, copies, (0, None), kept);
         (epoch > 0).then_some(epoch)
     }
 }

@@ -147,7 +147,7 @@ impl World {
             watch: Watch::new(&plan),
             stops: Stops::new(&plan),
             unrest_us: 0,
-            coordinator: Coordinator::new(plan.copies, seed),
+            coordinator: Coordinator::new(&plan),
             engine,
             wires: Vec::new(),
             places: BTreeMap::new(),

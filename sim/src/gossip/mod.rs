@@ -59,6 +59,7 @@ impl Scenario for World {
             "session moved",
             "waited for a session",
             "two keyspaces",
+            "all started again",
         ],
         many: 1_000,
         faults: &[
@@ -69,6 +70,7 @@ impl Scenario for World {
             Fault::Kernel(Planted::NotCompared),
             Fault::Kernel(Planted::LeadAdmitted),
             Fault::Kernel(Planted::NodeNotAwaited),
+            Fault::Kernel(Planted::JoinUnnoticed),
             Fault::Kernel(Planted::GoneAwaited),
             Fault::Kernel(Planted::ToldNotLogged),
             Fault::Kernel(Planted::ReportNotLogged),

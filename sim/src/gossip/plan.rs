@@ -267,6 +267,11 @@ impl Plan {
         matches!(self.seed % 32, 22 | 28 | 29 | 31)
     }
 
+    /// Whether all nodes start again in the end.
+    pub fn ends_with_starts(&self) -> bool {
+        self.seed % 4 == 2
+    }
+
     /// Workers of a node that have a replica of each key of that; 0: all.
     pub fn side_threads(&self) -> u16 {
         (self.seed / 32 % 3) as u16

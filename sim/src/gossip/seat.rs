@@ -110,6 +110,17 @@ fn table(plan: &Plan) -> Arc<Keyspaces> {
     Arc::new(all)
 }
 
+/// As a node has them: those of its boot are those of node 0.
+fn replicas(own: WorkerId, workers: usize, number: u16) -> Replicas {
+    if number > 0 {
+        // invariant: plans are small
+        return Replicas::of_node(own, workers, number).expect("a small number");
+    }
+    let mut replicas = Replicas::new(own, workers);
+    replicas.await_mapping();
+    replicas
+}
+
 impl Seat {
     /// A worker of a node with this number, that starts with what the log has.
     pub fn new(plan: &Plan, (at, number, worker): (usize, u16, usize), log: Vec<u8>) -> Self {
@@ -119,8 +130,7 @@ impl Seat {
         placement.set_keyspaces(&table);
         let mut seat = Self {
             shard: Shard::new(u64::from(number) * 10 + worker as u64),
-            // invariant: plans are small
-            replicas: Replicas::of_node(own, workers, number).expect("a small number"),
+            replicas: replicas(own, workers, number),
             gossip: Gossip::new(number, own, plan.limits),
             placement,
             worker: own,

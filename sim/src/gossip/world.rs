@@ -159,7 +159,7 @@ impl World {
             drain(self, MOST_EVENTS, |_| false)?;
             self.settle()?;
         }
-        Ok(())
+        self.start_all_again()
     }
 
     pub fn operations(&self) -> u64 {

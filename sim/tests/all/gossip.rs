@@ -106,6 +106,11 @@ fn sessions_that_go_on_where_something_is_missing() {
 }
 
 #[test]
+fn the_first_node_that_starts_among_others_as_if_it_were_alone() {
+    caught_in("saved", "join-unnoticed", "does not serve", 0..20);
+}
+
+#[test]
 fn removals_that_are_forgotten_at_once() {
     caught_in("saved", "forgotten-early", "again", 0..100);
 }

@@ -1,7 +1,7 @@
 //! Members that leave for good although they cannot announce it: an operator wants it, or they were away for too long.
 
 use super::{Action, Continues, Control, View};
-use rufous_mapping::planner;
+use rufous_mapping::planner::{self, Limits};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::BTreeMap;
 
@@ -43,9 +43,10 @@ impl Control {
 pub(super) fn outstayed(
     mapping: &Mapping,
     away_ms: &BTreeMap<NodeNo, u64>,
-    absence_ms: u64,
+    limits: &Limits,
     actions: &mut Vec<Action>,
 ) -> Option<Mapping> {
+    let absence_ms = limits.absence_ms?;
     let long = away_ms.iter().filter(|(_, ms)| **ms >= absence_ms);
     let mut leaving = long.filter_map(|(&no, _)| {
         let id = mapping.members.get(&no)?.id;

@@ -425,16 +425,14 @@ impl Control {
             unfit: unfit.into_keys().collect(),
             apart: self.reach.apart(),
         };
-        let next = planner::next(mapping, &seen, &self.settings.limits);
+        let limits = &self.settings.limits;
+        let next = forgetting::outstayed(mapping, &seen.away_ms, limits, actions)
+            .or_else(|| planner::next(mapping, &seen, limits));
         let (halted, continues) = halted::of(mapping, &seen, &self.settings.limits);
         if halted != self.halted {
             self.halted = halted.clone();
             actions.push(Action::Halted(halted));
         }
-        let next = next.or_else(|| {
-            let absence_ms = self.settings.limits.absence_ms?;
-            forgetting::outstayed(mapping, &seen.away_ms, absence_ms, actions)
-        });
         if let Some(next) = next {
             let expected = mapping.epoch;
             actions.push(Action::Propose {

@@ -73,7 +73,7 @@ const OBSERVES: &str = "What replicas add at the same time is counted as if one 
     Replies as this replica knows it. Refused where SET has written the string";
 const STORES: &str = "Changes the destination to the result of what this replica shows: removes the elements that this replica shows and \
     that are not in the result, and adds all of the result, each as a command on it alone would. Elements that others add at the \
-    same time stay. Replies the size of the result. The destination loses its deadline, and must hold no value of another type";
+    same time stay. Replies the size of the result. The destination loses its deadline, and must hold no value of another type; an empty result deletes whatever it holds";
 const COPIES: &str = "Writes what this replica shows of the source to the destination: a string as SET; of a collection the \
     elements are removed and added as by SUNIONSTORE, so that what others add at the same time stays. The destination gets the \
     source's deadline, and must hold no value of another type. A HyperLogLog is refused: PFMERGE adds it";

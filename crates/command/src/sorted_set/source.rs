@@ -35,7 +35,7 @@ impl Source {
     fn checked(&self) -> Result<Members<'_>, WrongType> {
         match &self.0 {
             None => Ok(Members::None),
-            Some(value) if value.any().tag() == Some(Tag::Set) => {
+            Some(value) if matches!(value.any().tag(), Some(Tag::Set | Tag::SharedSet)) => {
                 value.any().of::<Set>().map(Members::Plain)
             }
             Some(value) => value.any().of::<SortedSet>().map(Members::Scored),

@@ -5,6 +5,7 @@ use super::{Replicas, To};
 use crate::batch::{Begin, Writer};
 use rufous_base::WorkerId;
 use rufous_lattice::Stamp;
+use rufous_store::planted::{self, Planted};
 use rufous_store::shard::Shard;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub enum Awaits {
 impl Replicas {
     /// The node is in a cluster: nothing is forgotten before the first mapping says which nodes have to know of it.
     pub fn await_mapping(&mut self) {
+        // Node 0 goes on with the replicas of a node without a cluster: these have its number.
+        self.in_cluster = !planted::is(Planted::JoinUnnoticed);
         self.heard.await_mapping();
     }
 

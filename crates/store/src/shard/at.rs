@@ -95,6 +95,16 @@ impl At<'_> {
         self.replica().alter(tag, now, change)
     }
 
+    /// See [`LocalReplica::rewrite`].
+    pub(super) fn rewrite<R>(
+        &mut self,
+        tag: Tag,
+        change: impl FnOnce(&mut Object, &mut Env) -> R,
+    ) -> Result<R, Other> {
+        let now = self.now;
+        self.replica().rewrite(tag, now, change)
+    }
+
     /// The key's record, whose removal is reported.
     pub(super) fn find_to_remove(&mut self) -> Option<Found> {
         let found = self.live()?;

@@ -66,6 +66,16 @@ struct Altered<R> {
     packed: Option<Object>,
 }
 
+/// What becomes of a tombstone of an earlier type.
+#[derive(Clone, Copy, Debug)]
+enum Earlier {
+    Stays,
+    /// If something is written. A later type stays at all replicas whatever these have of an earlier one (see `merging`), so it can
+    /// be written as soon as the value is deleted here, or has expired. Not the other way round: where another replica still has the
+    /// later type, the write would be lost.
+    MakesWay,
+}
+
 /// This worker's replica of a key, and what its changes need of the shard.
 pub(super) struct LocalReplica<'a> {
     db: &'a mut Db,
@@ -86,14 +96,44 @@ impl<'a> LocalReplica<'a> {
         now: Now,
         change: impl FnOnce(&mut Object, &mut Env) -> R,
     ) -> Result<R, Other> {
+        self.alter_as((tag, Earlier::Stays), now, change)
+    }
+
+    /// The same for a write by a command: see [`Earlier::MakesWay`].
+    pub(super) fn rewrite<R>(
+        &mut self,
+        tag: Tag,
+        now: Now,
+        change: impl FnOnce(&mut Object, &mut Env) -> R,
+    ) -> Result<R, Other> {
+        self.alter_as((tag, Earlier::MakesWay), now, change)
+    }
+
+    fn alter_as<R>(
+        &mut self,
+        (tag, earlier): (Tag, Earlier),
+        now: Now,
+        change: impl FnOnce(&mut Object, &mut Env) -> R,
+    ) -> Result<R, Other> {
         let Some(found) = self.db.live(self.key, now, self.env) else {
-            let mut object = self.exhume(tag)?;
+            let buried = match earlier {
+                Earlier::Stays => None,
+                Earlier::MakesWay => self.take_earlier(tag),
+            };
+            let mut object = match buried {
+                Some(_) => tag.empty(),
+                None => self.exhume(tag)?,
+            };
             let time = self.env.lattice.time_ms(now);
             if deadline_of(&object).is_some_and(|at| at <= time) {
                 expire(&mut object, self.env);
             }
             let result = change(&mut object, self.env);
-            self.put(object, now);
+            match buried.filter(|_| object.is_empty()) {
+                // Others may not have heard of the deletion.
+                Some(buried) => self.put_grave(buried),
+                None => self.put(object, now),
+            }
             return Ok(result);
         };
         match self.db.records.shape(found.handle).0 {
@@ -137,6 +177,13 @@ impl<'a> LocalReplica<'a> {
         altered.result
     }
 
+    /// Takes the object of an earlier type out of the key's grave.
+    fn take_earlier(&mut self, tag: Tag) -> Option<Object> {
+        let known = self.db.graves.tag_of(self.key.bytes);
+        known.filter(|known| *known < tag)?;
+        self.take_grave()
+    }
+
     /// Takes the object out of the key's grave; an empty one if it has none.
     fn exhume(&mut self, tag: Tag) -> Result<Object, Other> {
         match self.db.graves.tag_of(self.key.bytes) {
@@ -150,7 +197,7 @@ impl<'a> LocalReplica<'a> {
     }
 
     /// Takes the key's grave, if it has one; a snapshot under way gets it.
-    pub(super) fn take_grave(&mut self) -> Option<Object> {
+    fn take_grave(&mut self) -> Option<Object> {
         self.env.snapshot.capture_grave(self.db, self.key.bytes);
         self.db.graves.take(self.key.bytes)
     }
@@ -220,7 +267,7 @@ impl<'a> LocalReplica<'a> {
         self.set_deadline(deadline);
     }
 
-    pub(super) fn put_grave(&mut self, object: Object) {
+    fn put_grave(&mut self, object: Object) {
         if !object.is_empty() {
             self.env.may_forget = true;
             self.db.graves.put(self.key, object);

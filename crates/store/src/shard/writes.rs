@@ -59,29 +59,6 @@ pub(super) fn refuse_append(at: &mut At<'_>) -> usize {
     0
 }
 
-/// A tombstone of an earlier type makes way for a write of a later one, which stays at all replicas whatever they have of the
-/// earlier one (see `merging`): another type can be written as soon as the value is deleted here. Not the other way round: where
-/// another replica still has the later type, the write would be lost. Returns the tombstone, for [`keep_buried`].
-fn take_earlier(at: &mut At<'_>, tag: Tag) -> Option<Object> {
-    if at.db.graves.len() == 0 {
-        return None;
-    }
-    let known = at.db.graves.tag_of(at.key.bytes);
-    known.filter(|old| *old < tag)?;
-    at.replica().take_grave()
-}
-
-/// Where nothing was written, the tombstone stays: others may not have heard of the deletion.
-fn keep_buried(at: &mut At<'_>, earlier: Option<Object>) {
-    let Some(earlier) = earlier else {
-        return;
-    };
-    let key = at.key;
-    if at.db.records.find(key).is_none() && at.db.graves.tag_of(key.bytes).is_none() {
-        at.replica().put_grave(earlier);
-    }
-}
-
 /// Writes to the running command's replica of a key: `encode` gets its value and appends operations, which are
 /// committed and reported.
 pub(super) fn write_replica<R>(
@@ -94,7 +71,6 @@ pub(super) fn write_replica<R>(
         at.refuse(CLOCKS_LEAD);
         return None;
     }
-    let earlier = take_earlier(at, tag);
     let mut ops = std::mem::take(&mut at.env.ops);
     ops.clear();
     let change = |object: &mut Object, env: &mut Env| {
@@ -103,8 +79,7 @@ pub(super) fn write_replica<R>(
         debug_assert!(done.is_ok(), "operations are as their type encodes them");
         result
     };
-    let done = at.alter(tag, change);
-    keep_buried(at, earlier);
+    let done = at.rewrite(tag, change);
     if !ops.is_empty() {
         at.env.lattice.step();
         at.tell_update(keyed, tag, &ops);
@@ -293,7 +268,6 @@ pub(super) fn update<T: Registered, R>(
     let Some(mut writing) = at.env.lattice.take_writing() else {
         return Err(WrongType);
     };
-    let earlier = take_earlier(at, link.tag);
     let mut ops = std::mem::take(&mut at.env.ops);
     ops.clear();
     let edit = |object: &mut Object, env: &mut Env| {
@@ -306,9 +280,8 @@ pub(super) fn update<T: Registered, R>(
         }
         result
     };
-    let done = at.alter(link.tag, edit);
+    let done = at.rewrite(link.tag, edit);
     at.env.lattice.go_on(writing);
-    keep_buried(at, earlier);
     if !ops.is_empty() {
         at.tell_update(keyed, link.tag, &ops);
     }

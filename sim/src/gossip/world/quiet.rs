@@ -1,7 +1,8 @@
 //! The end of a round: all nodes serve, all show the same, and no node keeps
 //! graves, tombstones or changes for other nodes.
 
-use super::World;
+use super::{Event, MOST_EVENTS, World};
+use crate::engine::scenario::drain;
 use crate::gossip::seat::Seat;
 use crate::gossip::side;
 
@@ -15,6 +16,24 @@ impl World {
         probes.add("resent", figures.resent_pieces);
         probes.add("overflow", figures.overflows);
         probes.add("repaired", figures.repaired_slots);
+    }
+
+    /// All nodes start again, and nothing is written any more: all of them serve what they had.
+    pub(super) fn start_all_again(&mut self) -> Result<(), String> {
+        if !self.plan.ends_with_starts() {
+            return Ok(());
+        }
+        if self.plan.saves > 0.0 {
+            // Then the files have nothing left to forget.
+            (0..self.nodes.len()).for_each(|at| self.begin_save(at));
+            drain(self, MOST_EVENTS, |_| false)?;
+        }
+        for at in 0..self.nodes.len() {
+            self.after(1, Event::Crash(at));
+        }
+        drain(self, MOST_EVENTS, |_| false)?;
+        self.engine.reach("all started again");
+        self.settle()
     }
 
     /// When no message is in transit.

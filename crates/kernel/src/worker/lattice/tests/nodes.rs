@@ -196,6 +196,34 @@ fn a_node_that_comes_back_later_gets_what_was_written_without_it_and_sends_its_o
     assert_eq!(nodes[0].get(b"k").as_deref(), Some(&b"w"[..]));
 }
 
+/// Node 0 writes under the number that a node without a cluster has, and keeps the replicas that it began with.
+#[test]
+fn nodes_that_have_forgotten_removals_serve_after_a_start_although_nothing_is_written() {
+    let mut nodes = nodes();
+    exchange(&mut nodes, 1..1_000, |_| false);
+    for node in &mut nodes {
+        node.set(at(1_000), b"k", b"v");
+        node.lattices.begin_writes(at(1_000), &mut node.shard);
+        let key = node.shard.key(b"k");
+        assert!(node.shard.remove(0, key, at(1_000)));
+        let refused = node.lattices.end_writes(at(1_000), &mut node.shard);
+        assert_eq!(refused, None);
+    }
+    exchange(&mut nodes, 1_000..3_000, |_| false);
+    let forgotten = |node: &Host| node.shard.horizons().forgotten() > 0;
+    assert!(nodes.iter().all(forgotten), "the removals are forgotten");
+    nodes = nodes.map(|before| {
+        let mut node = node_with(Past::Whole);
+        (node.shard, node.placement) = (before.shard, before.placement);
+        node
+    });
+    join(&mut nodes[0], 0);
+    join(&mut nodes[1], 1);
+    exchange(&mut nodes, 4_000..6_000, |_| false);
+    let waits = nodes.each_ref().map(|node| node.lattices.unserved());
+    assert_eq!(waits, [None, None]);
+}
+
 #[test]
 fn a_start_says_which_nodes_it_waits_for_until_they_are_removed() {
     let mut node = node();

@@ -171,8 +171,11 @@ fn behind(late: &Late) -> Failure {
     let mut text = "BEHIND ".to_owned();
     match &late.lack {
         Lack::Unserved => {
-            text +=
-                "this node does not serve lattice keys yet (INFO cluster: cluster_lattice_waits)";
+            let ms = late.waited_ms;
+            let _ = write!(
+                text,
+                "after {ms} ms, this node does not serve lattice keys yet (INFO cluster: cluster_lattice_waits)"
+            );
         }
         Lack::Of(nodes) => {
             let ms = late.waited_ms;

@@ -131,6 +131,36 @@ fn a_deletion_is_not_forgotten_by_a_command_that_writes_nothing() {
 }
 
 #[test]
+fn a_later_type_is_written_at_once_after_an_expiry() {
+    let mut rig = node(1);
+    for (first, second) in [
+        ("SET l:k 1 PX 5", "SADD l:k a"),
+        ("SET l:k 1 PX 5", "HINCRBY l:k f 1"),
+        ("SADD l:k a", "ZADD l:k 1 a"),
+    ] {
+        rig.run(first);
+        rig.run("PEXPIRE l:k 5");
+        rig.advance_ms(9);
+        rig.check(second, ":1\r\n");
+        rig.check("DEL l:k", ":1\r\n");
+        rig.advance_ms(500);
+    }
+}
+
+#[test]
+fn sets_of_both_regimes_are_sources_of_sorted_sets() {
+    let mut rig = node(2);
+    rig.check("SADD l:s a b", ":2\r\n");
+    rig.check("ZADD l:z 1 a", ":1\r\n");
+    rig.check("SADD s a", ":1\r\n");
+    rig.check("ZUNION 2 l:s l:z", "*2\r\n$1\r\nb\r\n$1\r\na\r\n");
+    rig.check("ZUNIONSTORE l:d 3 l:s l:z s", ":2\r\n");
+    rig.check("ZINTERSTORE d 2 l:s s", ":1\r\n");
+    rig.check("ZDIFFSTORE l:d 2 l:s l:z", ":1\r\n");
+    rig.check("ZRANGE l:d 0 -1", "*1\r\n$1\r\nb\r\n");
+}
+
+#[test]
 fn a_type_that_loses_is_counted() {
     let mut rig = node(2);
     let clients = [rig.connect(0), rig.connect(1)];
