@@ -346,7 +346,7 @@ impl Running {
             .with_context(|| format!("cannot start node-{number}"))
     }
 
-    /// The status of the cluster, once every node is in it and every slot has all its copies.
+    /// The status of the cluster, once every node is in it, every slot has all its copies, and lattice keys are served.
     async fn ready(&self) -> Option<Status> {
         let runs = |(number, node): (&u16, &Node)| matches!(node, Node::Runs(_)).then_some(*number);
         let running = self.nodes.iter().find_map(runs)?;
@@ -354,7 +354,7 @@ impl Running {
         let asked = tokio::task::spawn_blocking(move || status_at(&at, &Password::default()));
         let status = asked.await.ok()?.ok()?;
         let alive = status.nodes.iter().filter(|node| node.is_alive).count();
-        (status.serves_all() && alive >= self.nodes.len()).then_some(status)
+        (status.is_well() && alive >= self.nodes.len()).then_some(status)
     }
 
     /// Stops all nodes, and what they agree through after them. A second signal
