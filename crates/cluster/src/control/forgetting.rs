@@ -1,6 +1,6 @@
 //! Members that leave for good although they cannot announce it: an operator wants it, or they were away for too long.
 
-use super::{Action, Continues, Control, View};
+use super::{Action, Continues, Control, View, propose};
 use rufous_mapping::planner::{self, Limits};
 use rufous_mapping::{Mapping, NodeNo};
 use std::collections::BTreeMap;
@@ -19,13 +19,7 @@ impl Control {
             let kept = match no.map(|no| planner::forget(mapping, no)) {
                 _ if view.alive.contains_key(&id) => Some("it is alive".to_owned()),
                 Some(Ok(Some(next))) => {
-                    let expected = mapping.epoch;
-                    let continues = Continues::default();
-                    actions.push(Action::Propose {
-                        expected,
-                        next,
-                        continues,
-                    });
+                    propose(mapping, next, Continues::default(), actions);
                     return true;
                 }
                 // It leaves, or has left.

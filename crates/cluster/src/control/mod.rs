@@ -426,20 +426,18 @@ impl Control {
             apart: self.reach.apart(),
         };
         let limits = &self.settings.limits;
-        let next = forgetting::outstayed(mapping, &seen.away_ms, limits, actions)
-            .or_else(|| planner::next(mapping, &seen, limits));
+        if let Some(next) = forgetting::outstayed(mapping, &seen.away_ms, limits, actions) {
+            // No slots continue by it.
+            return propose(mapping, next, Continues::default(), actions);
+        }
+        let next = planner::next(mapping, &seen, limits);
         let (halted, continues) = halted::of(mapping, &seen, &self.settings.limits);
         if halted != self.halted {
             self.halted = halted.clone();
             actions.push(Action::Halted(halted));
         }
         if let Some(next) = next {
-            let expected = mapping.epoch;
-            actions.push(Action::Propose {
-                expected,
-                next,
-                continues,
-            });
+            propose(mapping, next, continues, actions);
         }
     }
 
@@ -465,6 +463,14 @@ impl Control {
         what.clone_into(&mut self.said);
         is_news
     }
+}
+
+fn propose(before: &Mapping, next: Mapping, continues: Continues, actions: &mut Vec<Action>) {
+    actions.push(Action::Propose {
+        expected: before.epoch,
+        next,
+        continues,
+    });
 }
 
 /// A live node's announcement, if it is valid and of this incarnation.
